@@ -33,8 +33,76 @@ THEORETICAL_PCT = 80.0
 NOTE_PCT = 5.0
 
 
-def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
-    """NVIDIA's profiled kernels with these metrics; none where the run has no such kernels.
+Found = Hit | Iterable[Hit] | None
+
+
+def judge_kernels(
+    rule: Rule,
+    find: Callable[[Case], Found],
+    *,
+    metrics: Iterable[str],
+    more: Iterable[str] = (),
+    record: str,
+    fix: Callable[[Hit], str] | str,
+    verify: str,
+    summary: Callable[[Hit], str] | str = "{}.",
+    about_limit: bool = False,
+    needs_sm_count: bool = False,
+) -> Callable[[Run], Iterator[Finding]]:
+    """The `check` of a rule that looks at NVIDIA's profiled kernels one by one.
+
+    `find` gives a kernel's hits. It is asked where a kernel has one of `metrics`, which `record`
+    collects, and gets `more` where they are there. `summary` is a sentence with a place for the
+    hit's evidence. A check makes one finding per kernel name and subject (`make_findings`).
+    """
+    asked, beside = tuple(metrics), tuple(more)
+
+    def check(run: Run) -> Iterator[Finding]:
+        """One finding per kernel name and subject."""
+        every = load_cases(run, asked, record, beside)
+        if needs_sm_count:
+            require_sm_count(every)
+        hits = (hit for case in every for hit in _list_hits(find(case)))
+        yield from make_findings(rule, hits, every, summary, fix, verify, about_limit=about_limit)
+
+    return check
+
+
+def judge_amd_kernels(
+    rule: Rule,
+    find: Callable[[Case, AmdKernel], Found],
+    *,
+    figures: Iterable[str] = (),
+    fix: Callable[[Hit], str] | str,
+    verify: str,
+    summary: Callable[[Hit], str] | str = "{}.",
+    about_limit: bool = False,
+) -> Callable[[Run], Iterator[Finding]]:
+    """As `judge_kernels`, of kernels that AMD's profiler measured and that have these figures."""
+    asked = tuple(figures)
+
+    def check(run: Run) -> Iterator[Finding]:
+        """One finding per kernel name and subject."""
+        every = load_amd_cases(run, *asked)
+        hits = (hit for case, kernel in every for hit in _list_hits(find(case, kernel)))
+        cases = [case for case, _ in every]
+        yield from make_findings(rule, hits, cases, summary, fix, verify, about_limit=about_limit)
+
+    return check
+
+
+def _list_hits(found: Found) -> Iterable[Hit]:
+    if isinstance(found, Hit):
+        return (found,)
+    return found or ()
+
+
+def load_cases(
+    run: Run, metrics: Iterable[str], record: str, more: Iterable[str] = ()
+) -> list[Case]:
+    """NVIDIA's profiled kernels with these metrics, and `more` where they were measured.
+
+    None where the run has no such kernels.
 
     Raises MissingDataError, with what to record, where no kernel has any of the metrics.
     """
@@ -43,7 +111,7 @@ def load_cases(run: Run, metrics: Iterable[str], record: str) -> list[Case]:
     if run.rows("pc_samples") and not run.rows("kernel_metrics"):
         return []  # sampled while the program ran: nobody wanted counters
     asked = list(metrics)
-    every = [f for f in load_facts(run, [*asked, *METRICS]) if not f.is_amd]
+    every = [f for f in load_facts(run, [*asked, *more, *METRICS]) if not f.is_amd]
     if not every:
         return []
     if not any(f.get(*asked) is not None for f in every):
@@ -137,7 +205,7 @@ def make_findings(
     rule: Rule,
     hits: Iterable[Hit],
     every: list[Case],
-    summary: Callable[[Hit], str],
+    summary: Callable[[Hit], str] | str,
     fix: Callable[[Hit], str] | str,
     verify: str,
     *,
@@ -161,7 +229,7 @@ def make_findings(
         gain = sum(h.case.time_ns * h.gain_pct / 100 for h in group)
         pct = 100 * gain / total
         scope = "global" if worst.weight_pct is None else "local"
-        sentence = summary(worst)
+        sentence = summary.format(worst.evidence) if isinstance(summary, str) else summary(worst)
         sentence = sentence[:1].upper() + sentence[1:]
         line = worst.case.hot_line
         yield build_finding(

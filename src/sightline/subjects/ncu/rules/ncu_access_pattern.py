@@ -32,10 +32,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import OPS, SPACES, count_sectors, find_part_of_l1
 
@@ -51,23 +50,6 @@ _BYTES = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
 _OPS = {"ld": "global loads", "st": "global stores"}
 _HITS = ("l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct")
 _COUNTED = "memory_l2_theoretical_sectors_global_ideal"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and kind of access."""
-    looked = [_BYTES.format("global", op) for op in _OPS]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
-        return
-    every = load_cases(run, (*looked, *_HITS, _COUNTED, *L1_METRICS), "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every for op in _OPS if (hit := _hit(case, op)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "let neighboring threads access neighboring addresses, pack structures, or reorder "
-        "through shared memory",
-        "sightline stats memory_hierarchy AFTER: fewer sectors per request",
-    )
 
 
 def _hit(case: Case, op: str) -> Hit | None:
@@ -90,3 +72,19 @@ def _hit(case: Case, op: str) -> Hit | None:
         evidence += f", most felt in {max(known, key=lambda unit: felt[unit] * known[unit])}"
     hit = relieve(case, felt, evidence, _OPS[op])
     return hit if hit.gain_pct >= LEAST_PCT else None
+
+
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for op in _OPS if (hit := _hit(case, op)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[_BYTES.format("global", op) for op in _OPS],
+    more=(*_HITS, _COUNTED, *L1_METRICS),
+    record="--section MemoryWorkloadAnalysis_Tables",
+    fix="let neighboring threads access neighboring addresses, pack structures, or reorder "
+    "through shared memory",
+    verify="sightline stats memory_hierarchy AFTER: fewer sectors per request",
+)

@@ -34,13 +34,12 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.kernel_bounds import L1, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.facts import TIME
 from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule(
@@ -52,21 +51,6 @@ _SLICES = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum.pct_of_peak_sustained_elapsed"
 # CUDA's functions, the classes of libcu++, Triton's and Numba's.
 _CALL = re.compile(r"\batomic\w*|\bred\.|\batom\.", re.IGNORECASE)
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and kind of memory."""
-    asked = [_SLICES.format(which) for which in ("max", "avg")]
-    every = load_cases(run, (*asked, _SHARED, "gpu__time_duration.sum"), "--set full")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "add up in registers and shared memory first and have one atomic operation a block, or "
-        "spread it over several copies that are added at the end",
-        "sightline stats speed_of_light AFTER: another unit over 60 %",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -113,3 +97,14 @@ def _hit(case: Case) -> Hit | None:
 
 def _count(instructions: float) -> str:
     return f"{format_count(round(instructions))} warp-wide " if instructions else ""
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*(_SLICES.format(which) for which in ("max", "avg")), _SHARED, TIME),
+    record="--set full",
+    fix="add up in registers and shared memory first and have one atomic operation a block, or "
+    "spread it over several copies that are added at the end",
+    verify="sightline stats speed_of_light AFTER: another unit over 60 %",
+)

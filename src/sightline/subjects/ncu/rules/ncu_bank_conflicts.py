@@ -29,11 +29,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import L1, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule(
     "ncu-bank-conflicts",
@@ -46,23 +45,6 @@ _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 # How much of the kernel's time the L1's data stage moves these wavefronts, %.
 _STAGE = f"{_WAVEFRONTS}.pct_of_peak_sustained_elapsed"
 _OPS = {"ld": "loads", "st": "stores"}
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name, for loads and for stores."""
-    looked = [t.format(o) for t in (_CONFLICTS, _WAVEFRONTS) for o in _OPS]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
-        return
-    every = load_cases(run, (*looked, *(_STAGE.format(o) for o in _OPS)), "")
-    hits = [hit for case in every for op in _OPS if (hit := _hit(case, op)) is not None]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence} are due to bank conflicts.",
-        "pad or swizzle the shared memory layout",
-        "sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
-    )
 
 
 def _hit(case: Case, op: str) -> Hit | None:
@@ -81,3 +63,19 @@ def _hit(case: Case, op: str) -> Hit | None:
         f"{format_pct(100 * conflicts / waves)} of the wavefronts of {_OPS[op]}",
         _OPS[op],
     )
+
+
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for op in _OPS if (hit := _hit(case, op)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[t.format(op) for t in (_CONFLICTS, _WAVEFRONTS) for op in _OPS],
+    more=[_STAGE.format(op) for op in _OPS],
+    record="--section MemoryWorkloadAnalysis_Tables",
+    summary="{} are due to bank conflicts.",
+    fix="pad or swizzle the shared memory layout",
+    verify="sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
+)

@@ -34,13 +34,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks, count_threads
 
 RULE = Rule(
@@ -55,22 +52,6 @@ _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _EXCHANGE = ("short_scoreboard", "mio_throttle")
 _SHARED = ("LDS", "STS")
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    stalls = [_STALL.format(reason) for reason in ("barrier", *_EXCHANGE)]
-    if not load_cases(run, (_LATENCY,), "--section WarpStateStats"):
-        return
-    every = load_cases(run, (_LATENCY, *stalls), "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        lambda h: _FIX[h.next_limit is not None],
-        "sightline stats stalls AFTER: less of barrier",
-    )
 
 
 _FIX = {
@@ -124,3 +105,14 @@ def _is_sparse(case: Case) -> bool:
     warps = sum(n for op, n in case.facts.opcodes.items() if op.split(".")[0] in _SHARED)
     threads = sum(n for op, n in case.facts.thread_opcodes.items() if op.split(".")[0] in _SHARED)
     return bool(warps) and 0 < threads < WARP / 2 * warps
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_LATENCY,),
+    more=[_STALL.format(reason) for reason in ("barrier", *_EXCHANGE)],
+    record="--section WarpStateStats",
+    fix=lambda h: _FIX[h.next_limit is not None],
+    verify="sightline stats stalls AFTER: less of barrier",
+)

@@ -31,32 +31,15 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.diagnosis.kernel_bounds import SM, Case, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-divergence", "Thread divergence")
 THREADS, WARP = 24.0, 32
 _EXECUTED = "smsp__thread_inst_executed_per_inst_executed.ratio"
 _PREDICATED = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (_EXECUTED, _PREDICATED), "--section WarpStateStats")
-    hits = [hit for case in every if (hit := _hit(case)) is not None]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"Of 32 threads of a warp: {h.evidence}.",
-        "let the threads of a warp take the same path: group equal work, even out loop lengths",
-        "sightline stats instruction_mix AFTER: threads_per_inst near 32",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -76,3 +59,14 @@ def _hit(case: Case) -> Hit | None:
     idle = 100 * (1 - executed / WARP)
     limit = case.find_next_limit({SM: idle})
     return Hit(case, idle, None, evidence, next_limit=limit, relieves_limit=True)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_EXECUTED, _PREDICATED),
+    record="--section WarpStateStats",
+    summary="Of 32 threads of a warp: {}.",
+    fix="let the threads of a warp take the same path: group equal work, even out loop lengths",
+    verify="sightline stats instruction_mix AFTER: threads_per_inst near 32",
+)

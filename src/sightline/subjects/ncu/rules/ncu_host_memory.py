@@ -32,11 +32,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_bytes, format_pct
 from sightline.diagnosis.kernel_bounds import DRAM, WAITS, Case, Hit, Limit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.peaks import METRICS as PEAKS
 from sightline.roofline.peaks import find_memory_peak
 
@@ -50,22 +49,6 @@ LEAST_BYTES_PER_S = 1e9
 SECTOR = 32
 _MISS = "lts__t_sectors_srcunit_tex_aperture_{}_lookup_miss.sum"
 _APERTURES = {"device": "device memory", "sysmem": "host memory", "peer": "memory of another GPU"}
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and kind of memory."""
-    looked = [_MISS.format(a) for a in _APERTURES]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Chart"):
-        return
-    every = load_cases(run, (*looked, *PEAKS), "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every for a in ("sysmem", "peer") if (hit := _hit(case, a)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "copy the data to the device once, or prefetch managed memory, before the kernel runs",
-        "sightline stats memory_hierarchy AFTER: misses go to device",
-    )
 
 
 def _hit(case: Case, aperture: str) -> Hit | None:
@@ -96,3 +79,18 @@ def _hit(case: Case, aperture: str) -> Hit | None:
         limit,
         relieves_limit=True,
     )
+
+
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for a in ("sysmem", "peer") if (hit := _hit(case, a)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[_MISS.format(a) for a in _APERTURES],
+    more=PEAKS,
+    record="--section MemoryWorkloadAnalysis_Chart",
+    fix="copy the data to the device once, or prefetch managed memory, before the kernel runs",
+    verify="sightline stats memory_hierarchy AFTER: misses go to device",
+)

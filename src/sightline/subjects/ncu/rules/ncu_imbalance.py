@@ -31,11 +31,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, Case, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("ncu-imbalance", "Workload imbalance between units")
@@ -55,23 +54,7 @@ _OWN = ("SMs", "schedulers")
 _BOUND = {"L1 caches": L1, "L2 slices": L2, "memory channels": DRAM}
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and unit."""
-    maxima = [m for _, m, _ in _UNITS.values()]
-    if not load_cases(run, maxima, "--section WorkloadDistribution"):
-        return
-    every = load_cases(run, [m for names in _UNITS.values() for m in names], "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every for hit in _hits(case)],
-        every,
-        lambda h: f"On average {h.evidence} one.",
-        "even out the work of blocks, or launch more, smaller ones that fetch their work",
-        "ncu --section WorkloadDistribution AFTER: average and maximum nearer to each other",
-    )
-
-
-def _hits(case: Case) -> Iterator[Hit]:
+def _find(case: Case) -> Iterator[Hit]:
     uneven = {}
     for unit, names in _UNITS.items():
         mean, most, whole = (case.get(name) for name in names)
@@ -88,3 +71,15 @@ def _hits(case: Case) -> Iterator[Hit]:
         elif now is not None and _BOUND.get(unit) == now.unit and now.pct >= LATENCY_PCT:
             hit = Hit(case, 100 * (1 - mean / most), now.pct, evidence, unit)
             yield replace(hit, relieves_limit=True)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[most for _, most, _ in _UNITS.values()],
+    more=[m for names in _UNITS.values() for m in names],
+    record="--section WorkloadDistribution",
+    summary="On average {} one.",
+    fix="even out the work of blocks, or launch more, smaller ones that fetch their work",
+    verify="ncu --section WorkloadDistribution AFTER: average and maximum nearer to each other",
+)

@@ -32,13 +32,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.facts import TIME
 
 RULE = Rule(
     "ncu-integer-division",
@@ -47,20 +45,6 @@ RULE = Rule(
 )
 INSTRUCTIONS, OF_XU = 20, 3
 SHARE_PCT = 20.0
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, ("gpu__time_duration.sum",), "--section InstructionStats")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "divide by constants or powers of two (shift and mask), compute indices once and add to "
-        "them, or divide in floating point",
-        "sightline stats instruction_mix AFTER: fewer I2F and F2I",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -77,3 +61,14 @@ def _hit(case: Case) -> Hit | None:
         f"integer divisions are {format_pct(share)} of the instructions",
         parts=others | {"xu": slow},
     )
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(TIME,),
+    record="--section InstructionStats",
+    fix="divide by constants or powers of two (shift and mask), compute indices once and add to "
+    "them, or divide in floating point",
+    verify="sightline stats instruction_mix AFTER: fewer I2F and F2I",
+)

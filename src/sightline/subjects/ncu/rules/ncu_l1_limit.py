@@ -36,13 +36,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import ISSUE, L1, LIMIT_PCT, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule(
     "ncu-l1-limit",
@@ -69,22 +66,6 @@ _SHARED = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in (
 _LOADS = ("LDG", "LDS", "LD.", "LDL")
 _FMA = ("FFMA", "HFMA2", "DFMA")
 REUSE = 4.0  # results a thread computes of each value that it loads
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    if not load_cases(run, (_HITS,), "--section MemoryWorkloadAnalysis"):
-        return
-    every = load_cases(run, (_HITS, *_REQUESTS, *_SHARED), "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "compute several results from what a thread has loaded (register tiles), stage tiles in "
-        "shared memory, load wider (float4)",
-        "sightline stats memory_hierarchy AFTER: l1 throughput",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -122,3 +103,15 @@ def _share_fma(case: Case, less: float) -> dict[str, float]:
     addresses, products = case.count_opcodes("IMAD"), case.count_opcodes(*_FMA)
     share = less * addresses / (addresses + products)
     return dict.fromkeys(("fma", "fmaheavy", "fmalite"), share)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_HITS,),
+    more=(*_REQUESTS, *_SHARED),
+    record="--section MemoryWorkloadAnalysis",
+    fix="compute several results from what a thread has loaded (register tiles), stage tiles in "
+    "shared memory, load wider (float4)",
+    verify="sightline stats memory_hierarchy AFTER: l1 throughput",
+)

@@ -35,14 +35,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.kernel_bounds import DRAM, ISSUE, L1, L2, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1
 
@@ -62,28 +60,11 @@ _REGISTERS = "launch__registers_per_thread"
 _MOVED = ("dram__sectors_read.sum", "dram__sectors_write.sum")
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    looked = [_OVERHEAD, *(_SECTORS.format("local", op) for op in _OPS)]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
-        return
-    asked = [name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS]
-    stalls = [_STALL.format(reason) for reason in ("long_scoreboard", "lg_throttle")]
-    every = load_cases(
-        run, (*asked, _OVERHEAD, *_SPILLED, _REGISTERS, *_MOVED, _LATENCY, *stalls, *L1_METRICS), ""
-    )
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "leave a thread more registers (fewer blocks in __launch_bounds__, a higher "
-        "-maxrregcount), or let it need fewer: smaller tiles, less unrolling, arrays indexed by "
-        "constants; nvcc -Xptxas -v says what is spilled",
-        "sightline stats memory_hierarchy AFTER: no local loads and stores",
-    )
+_BESIDE = (
+    *(name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS),
+    *(_STALL.format(reason) for reason in ("long_scoreboard", "lg_throttle")),
+    *(*_SPILLED, _REGISTERS, *_MOVED, _LATENCY, *L1_METRICS),
+)
 
 
 def _hit(case: Case) -> Hit | None:
@@ -139,3 +120,16 @@ def _describe(case: Case, share: float) -> str:
     beside = "" if registers is None else f" with {format_count(round(registers))} registers"
     what = "local memory: registers are spilled" if case.get(*_SPILLED) else "local memory"
     return f"{format_pct(share)} of the sectors that threads{beside} access are of {what}"
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_OVERHEAD, *(_SECTORS.format("local", op) for op in _OPS)),
+    more=_BESIDE,
+    record="--section MemoryWorkloadAnalysis_Tables",
+    fix="leave a thread more registers (fewer blocks in __launch_bounds__, a higher "
+    "-maxrregcount), or let it need fewer: smaller tiles, less unrolling, arrays indexed by "
+    "constants; nvcc -Xptxas -v says what is spilled",
+    verify="sightline stats memory_hierarchy AFTER: no local loads and stores",
+)

@@ -29,40 +29,31 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import DRAM, L2, LIMIT_PCT, UNITS, Case, Hit, Limit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-memory-limit", "Bound by memory bandwidth")
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name and unit: what it would gain is nothing."""
-    every = load_cases(run, (*UNITS[DRAM], *UNITS[L2]), "--section SpeedOfLight")
-    # No estimate: at the limit there is nothing left but to move less.
-    hits = [
-        Hit(case, 0.0, 0.0, f"{limit.unit} runs at {format_pct(limit.pct)} of its peak", limit.unit)
-        for case in every
-        if (limit := _find_limit(case)) is not None
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}: this is the kernel's limit.",
-        "move less data: fuse it with its neighbors, keep reused data on chip, store "
-        "in a narrower type",
-        "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
-        about_limit=True,
-    )
-
-
-def _find_limit(case: Case) -> Limit | None:
-    """The busier of the two, if it is at its limit."""
+def _hit(case: Case) -> Hit | None:
     used = [Limit(unit, pct) for unit in (DRAM, L2) if (pct := case.use(unit)) is not None]
     most = max(used, key=lambda limit: limit.pct, default=None)
-    return most if most is not None and most.pct >= LIMIT_PCT else None
+    if most is None or most.pct < LIMIT_PCT:
+        return None
+    # No estimate: at the limit there is nothing left but to move less.
+    return Hit(case, 0.0, 0.0, f"{most.unit} runs at {format_pct(most.pct)} of its peak", most.unit)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*UNITS[DRAM], *UNITS[L2]),
+    record="--section SpeedOfLight",
+    summary="{}: this is the kernel's limit.",
+    fix="move less data: fuse it with its neighbors, keep reused data on chip, store "
+    "in a narrower type",
+    verify="sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
+    about_limit=True,
+)

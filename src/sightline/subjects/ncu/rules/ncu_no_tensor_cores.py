@@ -32,13 +32,12 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.facts import TIME
 
 RULE = Rule(
     "ncu-no-tensor-cores",
@@ -52,19 +51,6 @@ _HALF = ("HFMA2", "HADD2.F32", "F2F.F32.F16", "HADD2.F16_V2", "HADD2.BF16_V2")
 _PRODUCT = re.compile(
     r"gemm|matmul|mat_?mul|mm_|product|conv|attention|linear|dense", re.IGNORECASE
 )
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, ("gpu__time_duration.sum",), "--section InstructionStats")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "use cuBLAS, cuBLASLt, cuDNN or CUTLASS, or nvcuda::wmma and mma.sync",
-        "sightline stats tensor_use AFTER: a busy tensor pipe",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -82,3 +68,13 @@ def _hit(case: Case) -> Hit | None:
         f"{format_pct(100 * products / whole)} of the instructions multiply and add numbers of 16 "
         "bits outside the tensor cores",
     )
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(TIME,),
+    record="--section InstructionStats",
+    fix="use cuBLAS, cuBLASLt, cuDNN or CUTLASS, or nvcuda::wmma and mma.sync",
+    verify="sightline stats tensor_use AFTER: a busy tensor pipe",
+)

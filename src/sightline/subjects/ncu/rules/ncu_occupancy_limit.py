@@ -31,13 +31,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
-from sightline.diagnosis.profiled import THEORETICAL_PCT, load_cases, make_findings
+from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
@@ -53,19 +50,6 @@ _FIX = {
     "blocks": "use larger blocks",
     "barriers": "use fewer barriers per block",
 }
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (*METRICS, _ISSUE), "--section Occupancy --section SchedulerStats")
-    yield from make_findings(
-        RULE,
-        [h for c in every if (h := _hit(c)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
-        "sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it helped",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -86,3 +70,14 @@ def _hit(case: Case) -> Hit | None:
         f"limited by {', '.join(result.limiters).replace('_mem', ' memory')}"
     )
     return Hit(case, estimate, None, evidence, ", ".join(result.limiters), is_symptom=True)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*METRICS, _ISSUE),
+    record="--section Occupancy --section SchedulerStats",
+    fix=lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
+    verify="sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it "
+    "helped",
+)

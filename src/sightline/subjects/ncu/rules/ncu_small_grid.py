@@ -29,13 +29,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_several
-from sightline.diagnosis.kernel_bounds import WAITS, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings, require_sm_count
+from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks
 
 RULE = Rule(
@@ -47,33 +44,31 @@ _WAVES = "launch__waves_per_multiprocessor"
 _METRICS = ("launch__grid_size", "gpu__time_duration.sum", _WAVES)
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, _METRICS, "--section LaunchStats")
-    require_sm_count(every)
-    hits = []
-    for case in every:
-        blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
-        if not blocks or not sms:
-            continue
-        evidence = f"{format_several(blocks, 'block')} on {format_count(sms)} SMs"
-        waves = case.get(_WAVES)
-        if blocks < sms:
-            evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
-            hits.append(Hit(case, 100 * (sms - blocks) / sms, None, evidence, relieves_limit=True))
-        elif waves is not None and waves < 1 and case.waits:
-            fits = round(blocks / sms / waves, 1)
-            evidence += (
-                f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM in the mean, and "
-                f"{fits:.0f} would fit"
-            )
-            hits.append(Hit(case, 100 * (1 - waves), case.headroom, evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "use more, smaller blocks, or give the launch more work; run independent kernels "
-        "concurrently",
-        "sightline stats launch_shape AFTER: idle_sms_pct is 0",
+def _hit(case: Case) -> Hit | None:
+    blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
+    if not blocks or not sms:
+        return None
+    evidence = f"{format_several(blocks, 'block')} on {format_count(sms)} SMs"
+    if blocks < sms:
+        evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
+        return Hit(case, 100 * (sms - blocks) / sms, None, evidence, relieves_limit=True)
+    waves = case.get(_WAVES)
+    if waves is None or waves >= 1 or not case.waits:
+        return None
+    evidence += (
+        f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM in the mean, and "
+        f"{blocks / sms / waves:.0f} would fit"
     )
+    return Hit(case, 100 * (1 - waves), case.headroom, evidence)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=_METRICS,
+    record="--section LaunchStats",
+    fix="use more, smaller blocks, or give the launch more work; run independent kernels "
+    "concurrently",
+    verify="sightline stats launch_shape AFTER: idle_sms_pct is 0",
+    needs_sm_count=True,
+)

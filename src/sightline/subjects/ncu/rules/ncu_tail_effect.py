@@ -32,13 +32,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
-from sightline.diagnosis.profiled import load_cases, make_findings, require_sm_count
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
@@ -49,22 +46,6 @@ TAIL_SHARE = 0.2
 LEAST_PCT = 2.0  # ours: below it nothing is to be won
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ACTIVE, _ELAPSED = "sm__cycles_active.avg", "sm__cycles_elapsed.max"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(
-        run, (*METRICS, _ACHIEVED, _ACTIVE, _ELAPSED), "--section LaunchStats --section Occupancy"
-    )
-    require_sm_count(every)
-    yield from make_findings(
-        RULE,
-        [h for c in every if (h := _hit(c)) is not None],
-        every,
-        lambda h: f"{h.evidence} (tail effect).",
-        "choose a grid or block size that fills the last wave, or use a persistent kernel",
-        "sightline stats launch_shape AFTER: tail_idle_pct near 0",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -102,3 +83,15 @@ def _find_missing_warps(case: Case, allowed_pct: float) -> float:
     active, elapsed = case.get(_ACTIVE), case.get(_ELAPSED)
     busy = active / elapsed if active is not None and elapsed else 1.0
     return max(0.0, 100 * (1 - achieved / allowed_pct * busy))
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*METRICS, _ACHIEVED, _ACTIVE, _ELAPSED),
+    record="--section LaunchStats --section Occupancy",
+    summary="{} (tail effect).",
+    fix="choose a grid or block size that fills the last wave, or use a persistent kernel",
+    verify="sightline stats launch_shape AFTER: tail_idle_pct near 0",
+    needs_sm_count=True,
+)

@@ -31,13 +31,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import L1, WAITS, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule(
@@ -49,20 +46,6 @@ WIDEST = 4.0
 _PCT = "avg.pct_of_peak_sustained_elapsed"
 _STAGE = f"l1tex__data_pipe_lsu_wavefronts.{_PCT}"
 _REQUESTS = f"l1tex__lsuin_requests.{_PCT}"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (_STAGE, _REQUESTS), "--section SpeedOfLight")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "pad or swizzle the layout of shared memory, and let neighboring threads access "
-        "neighboring addresses; ncu --set full names the instruction",
-        "sightline stats memory_hierarchy AFTER: fewer wavefronts per request",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -77,3 +60,14 @@ def _hit(case: Case) -> Hit | None:
         f"the L1's data stage is busy for {format_pct(stage)} of the time, with "
         f"{stage / requests:.0f} wavefronts for each request",
     )
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_STAGE, _REQUESTS),
+    record="--section SpeedOfLight",
+    fix="pad or swizzle the layout of shared memory, and let neighboring threads access "
+    "neighboring addresses; ncu --set full names the instruction",
+    verify="sightline stats memory_hierarchy AFTER: fewer wavefronts per request",
+)
