@@ -25,7 +25,9 @@ def absorb_symptoms(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list
         # The largest first: it takes in what is explained by others, too.
         for i in sorted(here, key=lambda i: -(found[i].gain_ns or 0)):
             declared = rules.get(found[i].rule)
-            for j in here if declared is not None and i not in taken else ():
+            if declared is None or i in taken:
+                continue
+            for j in here:
                 if found[j].rule in declared.explains and _is_most(found[i], found[j]):
                     taken.setdefault(j, i)
     return [

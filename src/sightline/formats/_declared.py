@@ -244,7 +244,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=3,
+        version=4,
         source='docs/formats/ncu.md',
     ),
     Importer(

@@ -26,7 +26,8 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_amd_kernels
 from sightline.roofline.amd_kernels import AmdKernel
 

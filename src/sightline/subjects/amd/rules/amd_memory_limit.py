@@ -31,7 +31,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case, Hit
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_amd_kernels
 from sightline.roofline.amd_kernels import AmdKernel
 

@@ -11,8 +11,10 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.kernel_bounds import DRAM, L1, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import DRAM, L1, Case
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import make_findings
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1
 

@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sightline.core.model.declare import Rule
-from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, WAITS, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import OPS, SPACES, count_sectors, find_part_of_l1

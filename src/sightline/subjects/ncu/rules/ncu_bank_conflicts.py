@@ -31,7 +31,8 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import L1, WAITS, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import L1, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule(

@@ -36,7 +36,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case, Hit
+from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks, count_threads
 

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct, format_several
-from sightline.diagnosis.kernel_bounds import Case, Hit
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.facts import TIME
 from sightline.roofline.launch import count_threads

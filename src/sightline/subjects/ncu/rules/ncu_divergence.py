@@ -32,7 +32,8 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.diagnosis.kernel_bounds import SM, Case, Hit
+from sightline.diagnosis.kernel_bounds import SM, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 

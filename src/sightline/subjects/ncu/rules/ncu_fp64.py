@@ -43,8 +43,10 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case, Hit, relieve
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import make_findings
 from sightline.roofline.peaks import METRICS, find_compute_peak
 from sightline.roofline.placement import LATENCY_PCT
 from sightline.roofline.placement import METRICS as PLACED

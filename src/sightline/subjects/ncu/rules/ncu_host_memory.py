@@ -34,7 +34,8 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_bytes, format_pct
-from sightline.diagnosis.kernel_bounds import DRAM, WAITS, Case, Hit, Limit
+from sightline.diagnosis.kernel_bounds import DRAM, WAITS, Case, Limit
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.peaks import METRICS as PEAKS
 from sightline.roofline.peaks import find_memory_peak

@@ -33,7 +33,8 @@ from dataclasses import replace
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, Case, Hit
+from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
 

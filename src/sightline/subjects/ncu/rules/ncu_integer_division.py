@@ -34,7 +34,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.facts import TIME
 

@@ -38,7 +38,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import ISSUE, L1, LIMIT_PCT, WAITS, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import ISSUE, L1, LIMIT_PCT, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule(

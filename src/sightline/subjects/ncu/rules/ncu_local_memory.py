@@ -39,7 +39,8 @@ from dataclasses import replace
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.kernel_bounds import DRAM, ISSUE, L1, L2, WAITS, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import DRAM, ISSUE, L1, L2, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1

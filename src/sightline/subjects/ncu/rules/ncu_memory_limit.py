@@ -31,7 +31,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import DRAM, L2, LIMIT_PCT, UNITS, Case, Hit, Limit
+from sightline.diagnosis.kernel_bounds import DRAM, L2, LIMIT_PCT, UNITS, Case, Limit
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-memory-limit", "Bound by memory bandwidth")

@@ -30,7 +30,8 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import SM, Case, Hit
+from sightline.diagnosis.kernel_bounds import SM, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-no-fma", "Multiply and add not fused")

@@ -35,7 +35,8 @@ import re
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.facts import TIME
 

@@ -32,7 +32,8 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case, Hit
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")

@@ -31,7 +31,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_several
-from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
+from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks
 

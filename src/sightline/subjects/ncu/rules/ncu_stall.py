@@ -35,8 +35,9 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import Hit
-from sightline.diagnosis.profiled import load_cases, make_findings
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import make_findings
 
 RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8

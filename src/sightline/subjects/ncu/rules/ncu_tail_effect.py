@@ -34,7 +34,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_several
-from sightline.diagnosis.kernel_bounds import WAITS, Case, Hit
+from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy

@@ -33,7 +33,8 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import L1, WAITS, Case, Hit, relieve
+from sightline.diagnosis.kernel_bounds import L1, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
 
