@@ -67,10 +67,11 @@ class Hit:
         scope = "global" if self.weight_pct is None else "local"
         text = f"estimate ({scope}): up to {format_pct(self.gain_pct)} of the kernel"
         if self.relieved is not None and self.next_limit is not None:
+            now, after = self.relieved, self.next_limit
+            unit = "still that" if after.unit == now.unit else after.unit
             return (
-                f"{text}: {self.relieved.unit} binds it now, at {format_pct(self.relieved.pct)} of "
-                f"its peak; then {self.next_limit.unit}, which needs "
-                f"{format_pct(self.next_limit.pct)}"
+                f"{text}: {now.unit} binds it now, at {format_pct(now.pct)} of its peak; then "
+                f"{unit}, at {format_pct(after.pct)}"
             )
         if self.weight_pct is not None:
             text += (

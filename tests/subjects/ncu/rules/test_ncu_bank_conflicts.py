@@ -83,7 +83,7 @@ def test_no_shorter_than_what_the_next_unit_needs(tmp_path: Path) -> None:
         RULE,
         cost_ns=625,
         gain_ns=625,
-        evidence=["the L1 binds it now, at 80.0 %", "then device memory, which needs 75.0 %"],
+        evidence=["the L1 binds it now, at 80.0 %", "then device memory, at 75.0 %"],
         fix="swizzle",
     )
 
@@ -95,7 +95,7 @@ def test_no_shorter_than_what_the_unit_itself_still_needs(tmp_path: Path) -> Non
         RULE,
         cost_ns=5000,
         gain_ns=5000,
-        evidence=["then the L1, which needs 50.0 %"],
+        evidence=["then still that, at 50.0 %"],
         fix="swizzle",
         severity="warning",
     )
@@ -108,6 +108,6 @@ def test_by_the_cycles_in_which_the_accesses_take_the_data_stage(tmp_path: Path)
         RULE,
         cost_ns=1000,
         gain_ns=1000,
-        evidence=["then the L1, which needs 81.0 %"],
+        evidence=["then still that, at 81.0 %"],
         fix="swizzle",
     )

@@ -24,7 +24,7 @@ def test_until_the_next_unit_limits(tmp_path: Path) -> None:
         RULE,
         cost_ns=5556,
         gain_ns=5556,
-        evidence=["90.0 % of its peak", "75.0 % of what it is asked for", "then the SM"],
+        evidence=["90.0 % of its peak", "75.0 % of the accesses hit it", "then the SM"],
         fix="register tiles",
         severity="warning",
         confidence="medium",
@@ -38,7 +38,7 @@ def test_what_is_read_once_must_be_read(tmp_path: Path) -> None:
         RULE,
         cost_ns=5000,
         gain_ns=5000,
-        evidence=["50.0 % of what it is asked for"],
+        evidence=["50.0 % of the accesses hit it"],
         fix="register tiles",
     )
 
@@ -72,7 +72,7 @@ def test_no_reuse_in_registers(tmp_path: Path) -> None:
         RULE,
         cost_ns=7333,
         gain_ns=7333,
-        evidence=["2.0 loads for each multiply-add", "then instruction issue, which needs 24.0 %"],
+        evidence=["2.0 loads for each multiply-add", "then instruction issue, at 24.0 %"],
         fix="register tiles",
     )
     of_shared = {OPCODES: (100.0, {"LDS": 40, "FFMA": 20, "IADD3": 40}), SHARED: 200.0}

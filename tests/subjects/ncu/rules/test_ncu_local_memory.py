@@ -49,7 +49,7 @@ def test_no_more_than_what_the_next_unit_leaves(tmp_path: Path) -> None:
         RULE,
         cost_ns=556,
         gain_ns=556,
-        evidence=["then device memory, which needs 85.0 %"],
+        evidence=["then device memory, at 85.0 %"],
         fix="registers",
     )
 

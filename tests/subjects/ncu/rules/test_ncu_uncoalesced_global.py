@@ -131,6 +131,6 @@ def test_what_each_unit_moved_beyond_what_is_needed(tmp_path: Path) -> None:
         RULE,
         cost_ns=2000,
         gain_ns=2000,
-        evidence=["the L2 binds it now, at 90.0 %", "then the L2, which needs 72.0 %"],
+        evidence=["the L2 binds it now, at 90.0 %", "then still that, at 72.0 %"],
         fix="neighboring addresses",
     )

@@ -84,8 +84,8 @@ def _hit(case: Case) -> Hit | None:
         return None
     else:
         evidence = (
-            f"the L1 is used at {format_pct(used)} of its peak, and {format_pct(again)} of what it "
-            "is asked for it has had before"
+            f"the L1 is used at {format_pct(used)} of its peak, and {format_pct(again)} of the "
+            "accesses hit it"
         )
     if not has_no_reuse:
         return relieve(case, {L1: again or 0.0}, evidence)
@@ -94,7 +94,8 @@ def _hit(case: Case) -> Hit | None:
     return relieve(
         case,
         {L1: less},
-        f"{evidence}; {loads / products:.1f} loads for each multiply-add",
+        f"{evidence}; {loads / products:.1f} loads for each multiply-add: nothing is used again in "
+        "registers",
         parts={"lsu": less, "alu": less, ISSUE: others * less / 100} | _share_fma(case, less),
     )
 
