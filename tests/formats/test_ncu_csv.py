@@ -224,3 +224,43 @@ def test_numbers_that_no_column_holds_are_missing(tmp_path):
     metric = ["Speed Of Light", "Duration", "us", str(2**63), "", "", "", "", ""]
     run = opened(tmp_path, [LONG, [*kernel(), *metric]])
     assert run.table("profiled_kernels").get_column("duration_ns").to_list() == [None]
+
+
+SOURCE_PAGE = (
+    '"Kernel Name","scale(float *)",\n'
+    '"Address","Source","# Samples","Instructions Executed","L2 Theoretical Sectors Global",'
+    '"L2 Theoretical Sectors Global Ideal","stall_long_sb","stall_selected",'
+    '"stall_long_sb (Not Issued)"\n'
+    '"0x7f0000001000","      LDG.E R7, desc[UR4][R6.64]","0","8","100","40","0","0","0"\n'
+    '"0x7f0000001010","  @P0 FADD R7, R7, 1","9","8","0","0","7","2","6"\n'
+    '"0x7f0000001020","      EXIT","0","8"\n'
+)
+
+
+def test_the_source_page(tmp_path):
+    path = tmp_path / "k.source.csv"
+    path.write_text(SOURCE_PAGE)
+    run = sightline.open(str(path))
+    assert run.table("profiled_kernels").get_column("name").to_list() == ["scale(float *)"]
+    samples = run.table("pc_samples").select(
+        "offset", "opcode", "reason", "stall_class", "samples", "latency_samples"
+    )
+    assert samples.rows() == [
+        (16, "FADD", "long_scoreboard", "memory wait", 7, 6),
+        (16, "FADD", "selected", "issuing", 2, None),
+    ]
+    code = run.table("instructions").select("address", "offset", "opcode").rows()
+    assert code == [(0x7F0000001000, 0, "LDG"), (0x7F0000001010, 16, "FADD")]
+    assert metrics(run)["inst_executed"][1] == 16
+    assert "damaged_parts" in run.table("quality").get_column("kind").to_list()
+    found = [f for f in sightline.findings(run) if f.rule == "ncu-uncoalesced-global"]
+    assert "60.0 % of the sectors are excessive" in found[0].summary
+    assert "most by LDG at byte 0" in found[0].summary
+
+
+def test_rows_that_end_behind_the_value(tmp_path):
+    """Versions with rules in the table leave the rules' empty cells out of a metric's row."""
+    row = [*kernel(), "Launch Statistics", "Registers Per Thread", "register/thread", "255"]
+    run = opened(tmp_path, [LONG, [*row, ""]])
+    assert metrics(run)["launch__registers_per_thread"][1] == 255
+    assert "damaged_parts" not in run.table("quality").get_column("kind").to_list()

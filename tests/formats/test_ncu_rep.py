@@ -11,6 +11,7 @@ import sightline
 from sightline.errors import DamagedError
 from support.profiled import CODE as BASE
 from support.profiled import with_code
+from support.rules import answers, assert_abstains
 from synth_ncu import A10, Kernel, report
 from synth_ncu.report import rule
 
@@ -187,3 +188,33 @@ def test_a_report_without_kernels_says_so(tmp_path):
 def test_only_the_magic_is_damage(tmp_path):
     with pytest.raises(DamagedError, match="file header"):
         opened(tmp_path, b"NVR\0\xff\xff\xff\xff")
+
+
+LAUNCHED = {
+    "gpu__time_duration.sum": 1000.0,
+    "launch__grid_size": 8.0,
+    "launch__registers_per_thread": 32.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("device", "stated"),
+    [
+        (None, {"launch__sm_count": 80.0}),
+        (None, {"device__attribute_multiprocessor_count": 80}),
+        ({"display_name": "NVIDIA A10G"}, {}),
+    ],
+    ids=["launch", "attribute of the kernel", "the table of GPUs, by name"],
+)
+def test_sms_of_a_report_that_was_cut_from_its_session(tmp_path, device, stated):
+    """8 blocks on 80 SMs, wherever their number is from."""
+    kernel = Kernel(grid=(8, 1, 1), metrics=LAUNCHED | stated)
+    run = opened(tmp_path, report([kernel], device=device))
+    (found,) = answers(run, "ncu-small-grid")
+    assert "8 blocks on 80 SMs" in found.summary
+
+
+def test_sms_that_nobody_states(tmp_path):
+    run = opened(tmp_path, report([Kernel(grid=(8, 1, 1), metrics=LAUNCHED)], device=None))
+    for name in ("ncu-small-grid", "ncu-tail-effect"):
+        assert_abstains(run, name, "does not say how many SMs it has")

@@ -14,6 +14,7 @@ from sightline.core.model.run import Run
 from sightline.diagnosis.build import abstain
 from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
+from sightline.diagnosis.symptoms import absorb_symptoms
 from sightline.diagnosis.vendor_words import translate_findings
 from sightline.diagnosis.without_recorder import show_recorded
 from sightline.errors import MissingDataError
@@ -61,7 +62,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         operations=run.rows("device_ops"),
         window_ns=window_ns,
     )
-    ranked = rank_findings(priced, rules, window_ns=window_ns)
+    ranked = rank_findings(absorb_symptoms(priced, rules), rules, window_ns=window_ns)
     return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
 
 

@@ -94,7 +94,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-CUPTI',
         suffixes=('.cupti',),
-        version=2,
+        version=4,
         source='docs/formats/cupti.md',
     ),
     Importer(
@@ -230,11 +230,11 @@ IMPORTERS = (
     Importer(
         name='ncu_csv',
         label='Nsight Compute CSV',
-        strong=(b'(?:^|\\n)(?:\\xef\\xbb\\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,',),
+        strong=(b'(?:^|\\n)(?:\\xef\\xbb\\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,', b'(?:^|\\n)(?:\\xef\\xbb\\xbf)?"?Kernel Name"?,[^\\n]*\\n"?Address"?,"?Source"?,'),
         weak=(),
-        looks_like='a CSV table with the columns ID, Process ID, Process Name',
+        looks_like='a CSV table with the columns ID, Process ID, Process Name; or Kernel Name above Address, Source',
         suffixes=('.csv', '.csv.gz'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html',
     ),
     Importer(
@@ -244,7 +244,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=3,
+        version=4,
         source='docs/formats/ncu.md',
     ),
     Importer(
@@ -828,6 +828,7 @@ LITERALS = {
     b'(?m)^.{0,40}#\\s+size\\s+count\\s+type(?:\\s+redop)?.{0,20}\\s+time\\s+algbw\\s+busbw': b'count',
     b'# Collective test starting: \\w+_perf': b'# Collective test starting: ',
     b'(?:^|\\n)(?:\\xef\\xbb\\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,': b'Process Name',
+    b'(?:^|\\n)(?:\\xef\\xbb\\xbf)?"?Kernel Name"?,[^\\n]*\\n"?Address"?,"?Source"?,': b'Kernel Name',
     b'^NVR\\x00': b'NVR\x00',
     b'^SQLite format 3\\x00.*CREATE TABLE (?:TARGET_INFO_SESSION_START_TIME|CUPTI_ACTIVITY_KIND_|META_DATA_EXPORT|EXPORT_META_DATA|ENUM_NSYS)': b'SQLite format 3\x00',
     b'^SQLite format 3\\x00': b'SQLite format 3\x00',

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.roofline.hardware import find_gpu
 
 TIME = "gpu__time_duration.sum"
 CYCLES = "gpc__cycles_elapsed.max"
@@ -59,6 +60,15 @@ class Facts:
         return rate if rate is not None or cycles is None or not seconds else cycles / seconds
 
 
+def complete_device(device: dict[str, Any]) -> dict[str, Any]:
+    """The device's row, its number of SMs from the table of GPUs where the recording lacks it."""
+    if not device or device.get("sm_count") is not None:
+        return device
+    gpu = find_gpu(device.get("name"), device.get("memory_bytes"))
+    units = None if gpu is None else gpu.number("units")
+    return device if units is None else device | {"sm_count": int(units)}
+
+
 OPCODES = (
     "sass__inst_executed_per_opcode_with_modifier_all",
     "sass__inst_executed_per_opcode_with_modifier_selective",
@@ -107,6 +117,7 @@ def load_facts(run: Run, names: Iterable[str], prefixes: Iterable[str] = ()) -> 
         here = only.get(row["recording_id"], [])
         alone = here[0] if row["device_id"] is None and len(here) == 1 else {}
         device = devices.get((row["rank"], row["recording_id"], row["device_id"]), alone)
+        device = complete_device(device)
         counted = opcodes.get(row["kernel_id"], {})
         named = next((counted[m] for m in OPCODES if m in counted), {})
         threads = counted.get(THREAD_OPCODES, {})

@@ -25,23 +25,42 @@ METRICS = {
 
 
 def test_8_of_32_bytes(tmp_path: Path) -> None:
-    """75 % of L1 at 20 %, of half of L2 at 90 %, of a quarter of device memory at 80 %.
+    """75 % of the L1, of half of the L2 at 90 %, of a quarter of device memory at 80 %.
 
-    That is 15, 33.75 and 15 % of the kernel; the level where it is most counts.
+    The L2 binds the kernel; then device memory, of which 65 % are left: 65 / 90 of the time.
     """
     assert_speaks(
         profiled(tmp_path, METRICS),
         RULE,
-        cost_ns=3375,
-        gain_ns=3375,
+        cost_ns=2778,
+        gain_ns=2778,
         evidence=["Global loads use 8.0 of the 32 bytes", "L2"],
         fix="neighboring addresses",
         severity="warning",
-        confidence="low",
+        confidence="medium",
     )
 
 
-@pytest.mark.parametrize("change", [{LOADS: 25.7}, {LOADS: 0.0}], ids=["4 of 5 bytes", "no loads"])
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {LOADS: 25.7},
+        {LOADS: 0.0},
+        {LOADS: 0.0, USED.format("local", "st"): 8.0},
+        {"memory_l2_theoretical_sectors_global_ideal": 10.0},
+        {SECTORS.format("global", "ld"): 1.0, SECTORS.format("global", "st"): 999.0},
+    ],
+    ids=[
+        "4 of 5 bytes",
+        "no loads",
+        "local memory, which has a rule",
+        "counted, which has a rule",
+        "one of a thousand sectors",
+    ],
+)
 def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
     assert_silent(profiled(tmp_path, METRICS | change), RULE)
 
@@ -52,10 +71,10 @@ def test_not_recorded(tmp_path: Path) -> None:
 
 def test_without_throughputs_the_level_is_not_known(tmp_path: Path) -> None:
     assert_speaks(
-        profiled(tmp_path, {USED.format("local", "st"): 8.0}),
+        profiled(tmp_path, {USED.format("global", "st"): 8.0}),
         RULE,
         cost_ns=7500,
         gain_ns=7500,
-        evidence=["75.0 % of local stores"],
+        evidence=["Global stores use 8.0 of the 32 bytes"],
         fix="neighboring addresses",
     )

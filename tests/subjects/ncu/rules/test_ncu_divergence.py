@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from support.profiled import SM, profiled
+from support.profiled import MEMORY, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-divergence"
 EXECUTED = "smsp__thread_inst_executed_per_inst_executed.ratio"
 PREDICATED = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
-METRICS = {SM: 50.0, EXECUTED: 16.0, PREDICATED: 8.0}
+METRICS = {SM: 50.0, EXECUTED: 24.0, PREDICATED: 8.0}
 
 
 def test_8_of_32_threads(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_8_of_32_threads(tmp_path: Path) -> None:
         RULE,
         cost_ns=3750,
         gain_ns=3750,
-        evidence=["16.0 threads active, 8.0 after predication"],
+        evidence=["24.0 threads active, 8.0 after predication"],
         fix="same path",
         severity="warning",
         confidence="low",
@@ -48,3 +48,14 @@ def test_one_counter_and_no_throughput(tmp_path: Path) -> None:
         evidence=["16.0"],
         fix="same path",
     )
+
+
+def test_paths_one_after_the_other(tmp_path: Path) -> None:
+    """Half of the threads, be the SM busy or not."""
+    metrics = METRICS | {EXECUTED: 16.0}
+    for memory, gain in ((10.0, 5000), (45.0, 5000)):
+        run = profiled(tmp_path / str(memory), metrics | {MEMORY: memory})
+        assert_speaks(run, RULE, cost_ns=gain, gain_ns=gain, evidence=["16.0"], fix="same path")
+    # Memory has more to do than the SM: what diverges is worth what the SM is.
+    run = profiled(tmp_path / "memory", metrics | {MEMORY: 60.0})
+    assert_speaks(run, RULE, cost_ns=3750, gain_ns=3750, evidence=["16.0"], fix="same path")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import profiled
+from support.profiled import DRAM, MEMORY, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-fp64"
@@ -48,3 +48,43 @@ def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}, time=None), RULE, "--section SpeedOfLight")
+
+
+PIPE = "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed"
+
+
+def test_a_pipe_that_binds_the_kernel(tmp_path: Path) -> None:
+    """Half as fast as single precision, at 64 % of its peak: half of the time is left."""
+    metrics = METRICS | {PEAK.format("f"): 160.0, PIPE: 64.0, SM: 64.0, MEMORY: 30.0}
+    assert_speaks(
+        profiled(tmp_path / "a", metrics),
+        RULE,
+        cost_ns=5000,
+        gain_ns=5000,
+        evidence=["FP64 pipe is at 64.0 % of its peak, which is 2 times lower"],
+        fix="single precision",
+        confidence="medium",
+    )
+    assert_silent(profiled(tmp_path / "b", metrics | {PIPE: 59.9}), RULE)
+    assert_silent(profiled(tmp_path / "c", metrics | {MEMORY: 90.0, DRAM: 90.0}), RULE)
+
+
+def test_conversions_that_bind_the_kernel(tmp_path: Path) -> None:
+    """All of the XU pipe at 90 %; then the FP64 pipe, which has 40 % and would have half of it."""
+    counted = {"F2F.F64.F32": 200, "F2F.F32.F64": 200, "DFMA": 200, "LDG.E": 400}
+    metrics = METRICS | {
+        PEAK.format("f"): 160.0,
+        PIPE: 40.0,
+        SM: 90.0,
+        MEMORY: 18.0,
+        "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed": 90.0,
+        "sass__inst_executed_per_opcode_with_modifier_all": (1000.0, counted),
+    }
+    assert_speaks(
+        profiled(tmp_path, metrics),
+        RULE,
+        cost_ns=7778,
+        gain_ns=7778,
+        evidence=["conversions between single and double precision are 100.0 %".capitalize()],
+        fix="single precision",
+    )

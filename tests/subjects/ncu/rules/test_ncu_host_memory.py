@@ -7,37 +7,44 @@ from typing import Any
 
 import pytest
 
-from support.profiled import MEMORY, profiled
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.profiled import MEMORY, SM, profiled
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-host-memory"
 MISSES = "lts__t_sectors_srcunit_tex_aperture_{}_lookup_miss.sum"
-BUSY = "lts__t_sectors_srcunit_tex.avg.pct_of_peak_sustained_elapsed"
-METRICS = {MISSES.format("sysmem"): 75.0, MISSES.format("device"): 25.0, MEMORY: 40.0, BUSY: 50.0}
+# In 10 µs: 3,000 sectors from the host are 9.6 GB/s, 1.6 % of the A10G's 600 GB/s.
+METRICS = {MISSES.format("sysmem"): 3000.0, MISSES.format("device"): 1000.0, MEMORY: 40.0, SM: 10.0}
 
 
 def test_three_of_four_misses(tmp_path: Path) -> None:
-    """75 % of what the memory system, at 40 % of its peak, is worth."""
+    """With the data on the device, the kernel is as long as the memory system needs now."""
     assert_speaks(
         profiled(tmp_path, METRICS),
         RULE,
-        cost_ns=3000,
-        gain_ns=3000,
-        evidence=["75.0 % of the misses of the L2 go to host memory"],
+        cost_ns=6000,
+        gain_ns=6000,
+        evidence=["75.0 % of the misses of the L2 go to host memory", "9.600 GB/s"],
         fix="prefetch managed memory",
         severity="warning",
-        confidence="low",
+        confidence="medium",
     )
+
+
+def test_where_memory_waits_a_tenth_is_enough(tmp_path: Path) -> None:
+    few = {MISSES.format("sysmem"): 3000.0, MISSES.format("device"): 20_000.0}
+    run = profiled(tmp_path, METRICS | few)
+    assert_speaks(run, RULE, cost_ns=6000, gain_ns=6000, evidence=["13.0 %"], fix="prefetch")
+    assert_silent(profiled(tmp_path / "busy", METRICS | few | {MEMORY: 60.0}), RULE)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {MISSES.format("sysmem"): 40.0, MISSES.format("device"): 60.0},
-        {BUSY: 49.9},
+        {MISSES.format("sysmem"): 100.0, MISSES.format("device"): 900.0},
+        {MISSES.format("sysmem"): 300.0, MISSES.format("device"): 0.0},
         {MISSES.format("sysmem"): 0.0, MISSES.format("device"): 0.0},
     ],
-    ids=["40 %", "an L2 that is hardly used", "no misses"],
+    ids=["10 %", "0.96 GB/s", "no misses"],
 )
 def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
     assert_silent(profiled(tmp_path, METRICS | change), RULE)
@@ -47,12 +54,8 @@ def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}), RULE, "--section MemoryWorkloadAnalysis_Chart")
 
 
-def test_memory_of_a_peer_without_throughputs(tmp_path: Path) -> None:
-    assert_speaks(
-        profiled(tmp_path, {MISSES.format("peer"): 41.0, MISSES.format("device"): 59.0}),
-        RULE,
-        cost_ns=4100,
-        gain_ns=4100,
-        evidence=["41.0 % of the misses", "memory of another GPU"],
-        fix="prefetch",
-    )
+def test_memory_of_a_peer_without_a_duration(tmp_path: Path) -> None:
+    """Then nobody knows how fast the link was: its share of the misses is all that there is."""
+    misses = {MISSES.format("peer"): 41.0, MISSES.format("device"): 59.0}
+    (found,) = answers(profiled(tmp_path, misses, time=None), RULE)
+    assert (found.where["subject"], found.where["estimate_pct"]) == ("memory of another GPU", 41.0)

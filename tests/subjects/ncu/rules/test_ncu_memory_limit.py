@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import DRAM, profiled
+from support.profiled import DRAM, L2, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-memory-limit"
@@ -47,3 +47,9 @@ def test_the_counter_of_older_versions(tmp_path: Path) -> None:
         evidence=["91.0 %"],
         fix="move less data",
     )
+
+
+def test_the_busier_of_l2_and_device_memory(tmp_path: Path) -> None:
+    for l2, unit in ((85.0, "Device memory"), (95.0, "The L2")):
+        run = profiled(tmp_path / unit, {DRAM: 90.0, L2: l2})
+        assert_speaks(run, RULE, cost_ns=0, gain_ns=0, evidence=[unit], fix="move less data")

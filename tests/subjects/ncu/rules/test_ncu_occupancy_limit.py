@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.profiled import FULL_SM, ISSUE, SM, profiled
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-occupancy-limit"
 REGISTERS, SHARED = "launch__registers_per_thread", "launch__shared_mem_per_block_driver"
@@ -80,9 +80,9 @@ def test_what_else_bounds_the_gain(tmp_path: Path) -> None:
 
 
 def test_a_grid_that_fits_at_once(tmp_path: Path) -> None:
-    """160 blocks on 80 SMs of two each: room for more would stay empty."""
-    assert_silent(profiled(tmp_path, METRICS, blocks=160), RULE)
+    """159 blocks on 80 SMs of two each: room for more would stay empty.
 
-
-def test_low_occupancy_alone_is_no_harm(tmp_path: Path) -> None:
-    assert_silent(profiled(tmp_path, FULL_SM | {REGISTERS: 128.0}), RULE)
+    One more fills them: that is a grid made for this room, which grows with it.
+    """
+    assert_silent(profiled(tmp_path / "less", METRICS, blocks=159), RULE)
+    assert answers(profiled(tmp_path / "full", METRICS, blocks=160), RULE)

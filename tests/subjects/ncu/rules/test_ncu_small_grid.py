@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.profiled import SM, profiled
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-small-grid"
 WAVES = "launch__waves_per_multiprocessor"
@@ -45,3 +45,12 @@ def test_less_than_a_wave(tmp_path: Path) -> None:
         fix="more, smaller blocks",
     )
     assert_silent(profiled(tmp_path / "b", METRICS | {WAVES: 1.0}, blocks=480), RULE)
+
+
+def test_a_block_an_sm_leaves_none_idle(tmp_path: Path) -> None:
+    """80 blocks on 80 SMs, of which each has room for six."""
+    run = profiled(tmp_path, METRICS | {WAVES: 1 / 6}, blocks=80)
+    (found,) = answers(run, RULE)
+    assert "1.0 blocks an SM in the mean, and 6 would fit" in found.summary
+    assert "idle" not in found.summary
+    assert_silent(profiled(tmp_path / "busy", {SM: 75.0, WAVES: 1 / 6}, blocks=80), RULE)

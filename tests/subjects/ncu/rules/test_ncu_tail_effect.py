@@ -29,7 +29,7 @@ def test_a_wave_and_a_tenth(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("change", [{ACHIEVED: 80.0}], ids=["busy all the same"])
+@pytest.mark.parametrize("change", [{ACHIEVED: 98.5}], ids=["busy all the same"])
 def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
     assert_silent(profiled(tmp_path, METRICS | change, blocks=528), RULE)
 
@@ -77,3 +77,18 @@ def test_no_more_than_is_left_to_the_speed_of_light(tmp_path: Path) -> None:
         evidence=["48 blocks"],
         fix="fills the last wave",
     )
+
+
+def test_no_more_than_the_warps_that_were_missing(tmp_path: Path) -> None:
+    """A fifth of the room in SMs that have blocks, and these are active for 3/4 of the time."""
+    cycles = {"sm__cycles_active.avg": 75.0, "sm__cycles_elapsed.max": 100.0}
+    for extra, gain in (({}, 2000), (cycles, 4000)):
+        run = profiled(tmp_path / str(gain), METRICS | {ACHIEVED: 80.0} | extra, blocks=528)
+        assert_speaks(
+            run,
+            RULE,
+            cost_ns=gain,
+            gain_ns=gain,
+            evidence=["48 blocks"],
+            fix="fills the last wave",
+        )

@@ -91,12 +91,12 @@ HIT_RATE = "lts__t_sector_hit_rate.pct"
 
 @pytest.mark.parametrize(
     ("hits", "gain", "unit"),
-    [(0.0, 3200, "device memory"), (25.0, 2400, "device memory"), (90.0, 2000, "the L2")],
+    [(0.0, 4000, "device memory"), (25.0, 3000, "device memory"), (90.0, 400, "the L2")],
 )
 def test_the_unit_in_which_it_is_most_felt(
     tmp_path: Path, hits: float, gain: int, unit: str
 ) -> None:
-    """40 % of the sectors: of the L2 at 50 %, or, as far as they miss it, of memory at 80 %."""
+    """40 % of the sectors, as far as they miss the L2, of device memory, which binds the kernel."""
     assert_speaks(
         profiled(tmp_path, METRICS | {DRAM: 80.0, HIT_RATE: hits}),
         RULE,
@@ -115,5 +115,22 @@ def test_no_shorter_than_what_the_next_unit_needs(tmp_path: Path) -> None:
         cost_ns=1500,
         gain_ns=1500,
         evidence=["the SM is needed for 85.0 %"],
+        fix="neighboring addresses",
+    )
+
+
+def test_what_each_unit_moved_beyond_what_is_needed(tmp_path: Path) -> None:
+    """60 sectors are needed: the L2 moved 75 of 100, memory 60; stores were put together before."""
+    counted = {
+        "lts__t_sectors_srcunit_tex.sum": 75.0,
+        "dram__sectors_read.sum": 20.0,
+        "dram__sectors_write.sum": 40.0,
+    }
+    assert_speaks(
+        profiled(tmp_path, METRICS | {L2: 90.0, DRAM: 30.0} | counted),
+        RULE,
+        cost_ns=2000,
+        gain_ns=2000,
+        evidence=["the L2 binds it now, at 90.0 %", "then still that, at 72.0 %"],
         fix="neighboring addresses",
     )

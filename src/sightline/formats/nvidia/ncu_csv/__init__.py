@@ -1,8 +1,9 @@
-"""What `ncu --csv` prints: raw and details pages, one row per kernel or one row per metric.
+"""What `ncu --csv` prints: raw, details and source pages.
 
 Format: Nsight Compute CLI, "Console Output" and "Page" options. A wide table has a metric in
 each column and the units in its second row; a long one has the columns Metric Name, Metric Unit
-and Metric Value. Lines of the tool before the table are skipped.
+and Metric Value; a source page has a row per instruction (`source_page`). Lines of the tool before
+the table are skipped.
 """
 
 from __future__ import annotations
@@ -16,15 +17,20 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._ncu import read_all
 from sightline.formats.nvidia.ncu_csv.rows import KernelRows
+from sightline.formats.nvidia.ncu_csv.source_page import SourceRows
 
 IMPORTER = Importer(
     name="ncu_csv",
     label="Nsight Compute CSV",
-    strong=(rb'(?:^|\n)(?:\xef\xbb\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,',),
+    strong=(
+        rb'(?:^|\n)(?:\xef\xbb\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,',
+        rb'(?:^|\n)(?:\xef\xbb\xbf)?"?Kernel Name"?,[^\n]*\n"?Address"?,"?Source"?,',
+    ),
     weak=(),
-    looks_like="a CSV table with the columns ID, Process ID, Process Name",
+    looks_like="a CSV table with the columns ID, Process ID, Process Name; or Kernel Name above "
+    "Address, Source",
     suffixes=(".csv", ".csv.gz"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 
@@ -32,7 +38,7 @@ IMPORTER = Importer(
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read a table as far as it is intact. Raises DamagedError where it holds no kernel."""
     data, cut = read_all(source)
-    rows = KernelRows()
+    rows, code = KernelRows(), SourceRows()
     broken = 0
     damage: list[str] = [cut] if cut else []
     try:
@@ -42,13 +48,19 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 if record[:2] == ["ID", "Process ID"]:
                     header = record
                     rows.start(header)
-            elif len(record) != len(header):
+                else:
+                    code.add(record)
+                continue
+            record = rows.fill(record)
+            if len(record) != len(header):
                 broken += bool(record)
             else:
                 rows.add(record)
     except csv.Error as error:
         damage.append(str(error))
-    if not rows.kernels:
+    read_rows: KernelRows | SourceRows = rows if rows.kernels else code
+    broken += code.broken
+    if not read_rows.kernels:
         raise DamagedError(
             f"cannot read {source.given}",
             why=damage[0] if damage else "the table has no kernels",
@@ -66,11 +78,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
             )
         )
     return Imported(
-        tables=rows.tables(),
+        tables=read_rows.tables(),
         recording=Recording(
             tool="NVIDIA Nsight Compute", host=rows.host if options.keep_identity else None
         ),
-        quality=[*quality, *rows.quality()],
+        quality=[*quality, *read_rows.quality()],
     )
 
 

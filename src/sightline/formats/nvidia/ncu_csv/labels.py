@@ -21,6 +21,8 @@ _LABELS = {
     "L2 Cache Throughput": "lts__throughput.avg.pct_of_peak_sustained_elapsed",
     "L1/TEX Hit Rate": "l1tex__t_sector_hit_rate.pct",
     "L2 Hit Rate": "lts__t_sector_hit_rate.pct",
+    "Local Memory Spilling Requests": "derived__local_spilling_requests",
+    "Local Memory Spilling Request Overhead": "derived__local_spilling_requests_pct",
     "Block Size": "launch__block_size",
     "Grid Size": "launch__grid_size",
     "Registers Per Thread": "launch__registers_per_thread",

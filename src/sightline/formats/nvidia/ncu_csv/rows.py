@@ -63,6 +63,14 @@ class KernelRows:
             else [(i, n) for i, n in enumerate(header) if n not in _OWN and "_Range:" not in n]
         )
 
+    def fill(self, record: list[str]) -> list[str]:
+        """The record with the empty cells that the tool leaves out after a metric's value.
+
+        Versions that print rules beside metrics end a metric's row behind its value.
+        """
+        least = self._at.get("Metric Value", len(self._at))
+        return record + [""] * (len(self._at) - len(record)) if len(record) > least else record
+
     def add(self, record: list[str]) -> None:
         """Take a record: units, a kernel, or a metric of one."""
         if not record[self._at["ID"]].strip():

@@ -51,15 +51,15 @@ def read_report(source: Source, options: ImportOptions) -> Imported:
                 "source_files", [{"file": f, "content": c} for f, c in code.files.items()]
             ),
             "vendor_rules": make_frame("vendor_rules", rows.rules),
-            "devices": make_devices(_devices(report)),
+            "devices": make_devices(_devices(report, rows)),
         },
         recording=_recording(report, version, options),
         quality=quality.check_quality(report, rows, code, damaged),
     )
 
 
-def _devices(report: Report) -> dict[int, dict[str, Any]]:
-    """Attributes of each device that the session names."""
+def _devices(report: Report, rows: Rows) -> dict[int, dict[str, Any]]:
+    """Attributes of each device that the session names, or that its kernels state."""
     found: dict[int, dict[str, Any]] = {}
     for session in report.sessions():
         for device in session.get("DeviceAttributes", []):
@@ -69,6 +69,10 @@ def _devices(report: Report) -> dict[int, dict[str, Any]]:
                 value = attribute.get("Value", {})
                 name = attribute.get("Name", "").removeprefix("device__attribute_")
                 attributes.setdefault(name, next(iter(value.values()), None))
+    for number, stated in rows.devices.items():
+        if stated:
+            attributes = found.setdefault(number, {})
+            attributes |= {n: v for n, v in stated.items() if attributes.get(n) is None}
     return found
 
 

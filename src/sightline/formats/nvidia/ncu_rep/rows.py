@@ -16,6 +16,7 @@ from sightline.formats.nvidia.ncu_rep.metrics import add_metrics
 
 _SEVERITY = {0: "none", 1: "ok", 2: "warning", 3: "error", 4: "optimization"}
 _SPEEDUP = {0: "unknown", 1: "local", 2: "global"}
+_ATTRIBUTE = "device__attribute_"
 _SAMPLED = "smsp__pcsamp_warps_issue_stalled_"
 # Instances of these metrics are settings, links or times: never code addresses.
 _NOT_CODE = (
@@ -49,6 +50,7 @@ class Rows:
     dropped_sample_bytes: int = 0
     unsupported: int = 0
     wrong_opcodes: Counter[str] = field(default_factory=Counter)
+    devices: dict[int, Row] = field(default_factory=dict)  # attributes that kernels state
 
     def add(self, kind: str, result: Row, report: Report, code: Code) -> None:
         """A kernel, range, command list or graph."""
@@ -61,9 +63,19 @@ class Rows:
         self.unsupported += bool(result.get("UnsupportedDevice"))
         kernel = self._kernel(kernel_id, kind, result, totals)
         self.kernels.append(kernel)
+        self._add_device(kernel["device_id"] or 0, totals)
         self._rules(kernel_id, result.get("RuleResults", []))
         self._code(kernel, result, totals, first, code)
         self.dropped_sample_bytes += _int(totals.get("smsp__pcsamp_dropped_bytes")) or 0
+
+    def _add_device(self, number: int, totals: dict[str, Value]) -> None:
+        """What the kernel's metrics say of its device: a report may be cut from its session."""
+        known = self.devices.setdefault(number, {})
+        for name, value in totals.items():
+            if name.startswith(_ATTRIBUTE):
+                known.setdefault(name.removeprefix(_ATTRIBUTE), value)
+        if (count := totals.get("launch__sm_count")) is not None:
+            known.setdefault("multiprocessor_count", _int(count))
 
     def _kernel(self, kernel_id: int, kind: str, result: Row, totals: dict[str, Value]) -> Row:
         name = result.get("DemangledName") or result.get("FunctionName")

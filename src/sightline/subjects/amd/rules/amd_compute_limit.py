@@ -28,12 +28,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LIMIT_PCT, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
 
 RULE = Rule("amd-compute-limit", "Bound by one unit")
 _FIX = {
@@ -44,21 +44,16 @@ _FIX = {
 _OTHERS = "move work to another unit, or reduce it"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and unit."""
-    every = load_amd_cases(run, "VALU Utilization", "MFMA Utilization")
-    hits = [
-        Hit(case, 0.0, 0.0, f"{name} is {format_pct(pct)}", name)
-        for case, kernel in every
-        for name, pct in [kernel.compute or ("", 0.0)]
-        if pct >= LIMIT_PCT
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"{h.evidence}.",
-        lambda h: _FIX.get(h.subject, _OTHERS),
-        "sightline stats amd_speed_of_light AFTER: less use of this unit",
-        about_limit=True,
-    )
+def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
+    name, pct = kernel.compute or ("", 0.0)
+    return Hit(case, 0.0, 0.0, f"{name} is {format_pct(pct)}", name) if pct >= LIMIT_PCT else None
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    figures=("VALU Utilization", "MFMA Utilization"),
+    fix=lambda h: _FIX.get(h.subject, _OTHERS),
+    verify="sightline stats amd_speed_of_light AFTER: less use of this unit",
+    about_limit=True,
+)

@@ -25,33 +25,31 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import Hit, load_amd_cases, make_findings
+from sightline.core.model.declare import Rule
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
 
 RULE = Rule("amd-divergence", "Lanes diverge")
 LEAST_SHARE = 0.75
 _FIGURE = "VALU Active Threads"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_amd_cases(run, _FIGURE)
-    hits = []
-    for case, kernel in every:
-        lanes, width = kernel.value(_FIGURE), case.facts.device.get("warp_size") or 64
-        if lanes is None or lanes >= LEAST_SHARE * width:
-            continue
-        used = kernel.value("VALU Utilization")
-        evidence = f"{lanes:.1f} of {width} lanes are active"
-        hits.append(Hit(case, 100 * (1 - lanes / width), 100.0 if used is None else used, evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"In vector instructions {h.evidence}.",
-        "let the lanes of a wave take the same path: group equal work, even out loop lengths",
-        "sightline stats amd_speed_of_light AFTER: VALU Active Threads near 64",
-    )
+def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
+    lanes, width = kernel.value(_FIGURE), case.facts.device.get("warp_size") or 64
+    if lanes is None or lanes >= LEAST_SHARE * width:
+        return None
+    used = kernel.value("VALU Utilization")
+    evidence = f"{lanes:.1f} of {width} lanes are active"
+    return Hit(case, 100 * (1 - lanes / width), 100.0 if used is None else used, evidence)
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    figures=(_FIGURE,),
+    summary="In vector instructions {}.",
+    fix="let the lanes of a wave take the same path: group equal work, even out loop lengths",
+    verify="sightline stats amd_speed_of_light AFTER: VALU Active Threads near 64",
+)

@@ -30,32 +30,31 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LATENCY_PCT, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("amd-l2-misses", "Most requests miss the L2")
 HIT_PCT = 50.0
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name."""
-    every = load_amd_cases(run, "L2 Cache Hit Rate")
-    hits = []
-    for case, kernel in every:
-        rate, fabric = kernel.value("L2 Cache Hit Rate"), kernel.fabric_pct
-        if rate is None or fabric is None or rate >= HIT_PCT or fabric < LATENCY_PCT:
-            continue
-        evidence = f"{format_pct(rate)} of requests hit, memory runs at {format_pct(fabric)}"
-        hits.append(Hit(case, 0.0, 0.0, evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"In the L2 {h.evidence} of its peak.",
-        "where data is used again: smaller tiles, and work-groups that share it side by side",
-        "sightline stats amd_speed_of_light AFTER: a higher L2 Cache Hit Rate",
-    )
+def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
+    rate, fabric = kernel.value("L2 Cache Hit Rate"), kernel.fabric_pct
+    if rate is None or fabric is None or rate >= HIT_PCT or fabric < LATENCY_PCT:
+        return None
+    evidence = f"{format_pct(rate)} of requests hit, memory runs at {format_pct(fabric)}"
+    return Hit(case, 0.0, 0.0, evidence)
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    figures=("L2 Cache Hit Rate",),
+    summary="In the L2 {} of its peak.",
+    fix="where data is used again: smaller tiles, and work-groups that share it side by side",
+    verify="sightline stats amd_speed_of_light AFTER: a higher L2 Cache Hit Rate",
+)

@@ -34,14 +34,11 @@ from collections.abc import Iterator
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import (
-    LATENCY_PCT,
-    THEORETICAL_PCT,
-    Case,
-    Hit,
-    load_amd_cases,
-    make_findings,
-)
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_cases import load_amd_cases
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import THEORETICAL_PCT, make_findings
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("amd-latency", "Latency bound")
 

@@ -25,33 +25,31 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
 
 RULE = Rule("amd-lds-conflicts", "LDS bank conflicts")
 SHARE_PCT = 10.0
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_amd_cases(run, "LDS Utilization")
-    hits = []
-    for case, kernel in every:
-        conflicts, active = case.get("SQ_LDS_BANK_CONFLICT"), case.get("SQ_LDS_IDX_ACTIVE")
-        if not conflicts or not active or 100 * conflicts / active < SHARE_PCT:
-            continue
-        share = 100 * conflicts / active
-        evidence = f"{format_pct(share)} of the cycles of LDS"
-        hits.append(Hit(case, share, kernel.value("LDS Utilization"), evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"{h.evidence} are due to bank conflicts.",
-        "pad or swizzle the layout in LDS",
-        "sightline stats amd_speed_of_light AFTER: LDS Bank Conflicts/Access near 0",
-    )
+def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
+    conflicts, active = case.get("SQ_LDS_BANK_CONFLICT"), case.get("SQ_LDS_IDX_ACTIVE")
+    if not conflicts or not active or 100 * conflicts / active < SHARE_PCT:
+        return None
+    share = 100 * conflicts / active
+    evidence = f"{format_pct(share)} of the cycles of LDS"
+    return Hit(case, share, kernel.value("LDS Utilization"), evidence)
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    figures=("LDS Utilization",),
+    summary="{} are due to bank conflicts.",
+    fix="pad or swizzle the layout in LDS",
+    verify="sightline stats amd_speed_of_light AFTER: LDS Bank Conflicts/Access near 0",
+)

@@ -29,41 +29,39 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LATENCY_PCT, Case, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("amd-matrix-cores-idle", "Matrix cores idle")
 FMA_PCT = 50.0
 _FMA = tuple(f"SQ_INSTS_VALU_FMA_{t}" for t in ("F16", "F32", "F64"))
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name."""
-    every = load_amd_cases(run, "MFMA Utilization")
-    hits = []
-    for case, kernel in every:
-        used, share = kernel.value("VALU Utilization"), _share_fma(case)
-        if kernel.value("MFMA Utilization") != 0 or used is None or used < LATENCY_PCT:
-            continue
-        if share is None or share < FMA_PCT:
-            continue
-        evidence = f"{format_pct(share)} of vector instructions are multiply-adds"
-        hits.append(Hit(case, 0.0, 0.0, evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"{h.evidence}, and the matrix cores did nothing.",
-        "where it is a matrix product: hipBLASLt, rocWMMA or MFMA intrinsics, tl.dot in Triton",
-        "sightline stats amd_speed_of_light AFTER: MFMA Utilization above 0",
-    )
+def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
+    used, share = kernel.value("VALU Utilization"), _share_fma(case)
+    if kernel.value("MFMA Utilization") != 0 or used is None or used < LATENCY_PCT:
+        return None
+    if share is None or share < FMA_PCT:
+        return None
+    return Hit(case, 0.0, 0.0, f"{format_pct(share)} of vector instructions are multiply-adds")
 
 
 def _share_fma(case: Case) -> float | None:
     every = case.get("SQ_INSTS_VALU")
     counted = [n for name in _FMA if (n := case.get(name)) is not None]
     return 100 * sum(counted) / every if every and counted else None
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    figures=("MFMA Utilization",),
+    summary="{}, and the matrix cores did nothing.",
+    fix="where it is a matrix product: hipBLASLt, rocWMMA or MFMA intrinsics, tl.dot in Triton",
+    verify="sightline stats amd_speed_of_light AFTER: MFMA Utilization above 0",
+)

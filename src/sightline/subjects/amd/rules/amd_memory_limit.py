@@ -29,32 +29,31 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LIMIT_PCT, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
 
 RULE = Rule("amd-memory-limit", "Bound by device memory")
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name: what it would gain is nothing."""
-    every = load_amd_cases(run, "L2-Fabric Read BW", "L2-Fabric Write BW")
+def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
+    used = kernel.fabric_pct
+    if used is None or used < LIMIT_PCT:
+        return None
     # No estimate: at the limit there is nothing left but to move less.
-    hits = [
-        Hit(case, 0.0, 0.0, f"device memory runs at {format_pct(kernel.fabric_pct)} of its peak")
-        for case, kernel in every
-        if kernel.fabric_pct is not None and kernel.fabric_pct >= LIMIT_PCT
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"{h.evidence}: this is the kernel's limit.",
-        "move less data: fuse it with its neighbors, keep reused data on chip, store "
-        "in a narrower type",
-        "sightline stats amd_speed_of_light AFTER: less traffic of L2-Fabric",
-        about_limit=True,
-    )
+    return Hit(case, 0.0, 0.0, f"device memory runs at {format_pct(used)} of its peak")
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    figures=("L2-Fabric Read BW", "L2-Fabric Write BW"),
+    summary="{}: this is the kernel's limit.",
+    fix="move less data: fuse it with its neighbors, keep reused data on chip, store "
+    "in a narrower type",
+    verify="sightline stats amd_speed_of_light AFTER: less traffic of L2-Fabric",
+    about_limit=True,
+)

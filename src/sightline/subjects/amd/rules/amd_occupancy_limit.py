@@ -31,20 +31,13 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import (
-    LATENCY_PCT,
-    THEORETICAL_PCT,
-    Case,
-    Hit,
-    load_amd_cases,
-    make_findings,
-)
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_amd_kernels
 from sightline.roofline.amd_kernels import AmdKernel
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("amd-occupancy-limit", "Low theoretical occupancy", explains=("amd-latency",))
 _WORDS = {
@@ -61,19 +54,6 @@ _FIX = {
     "warps": "choose a work-group size that divides the waves of a compute unit",
     "barriers": "use larger work-groups",
 }
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_amd_cases(run)
-    yield from make_findings(
-        RULE,
-        [h for case, kernel in every if (h := _hit(case, kernel)) is not None],
-        [case for case, _ in every],
-        lambda h: f"{h.evidence}.",
-        lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
-        "sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it helped",
-    )
 
 
 def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
@@ -98,3 +78,12 @@ def _hit(case: Case, kernel: AmdKernel) -> Hit | None:
         evidence += f", for which work-groups waited in {format_pct(max(waited))} of the cycles"
     estimate = min(100 - fit.pct, case.headroom)
     return Hit(case, estimate, None, evidence, ", ".join(fit.limiters))
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    fix=lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
+    verify="sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it "
+    "helped",
+)

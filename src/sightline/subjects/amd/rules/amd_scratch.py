@@ -28,36 +28,30 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_bytes
-from sightline.diagnosis.profiled import Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
 
 RULE = Rule("amd-scratch", "Scratch memory in use")
 _SCRATCH = "Scratch_Per_Workitem"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name."""
-    every = load_amd_cases(run)
-    hits = [
-        Hit(case, 0.0, 0.0, _describe(int(scratch), case.facts.row["registers_per_thread"]))
-        for case, _ in every
-        if (scratch := case.get(_SCRATCH))
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        [case for case, _ in every],
-        lambda h: f"A work-item uses {h.evidence}.",
-        "lower the register pressure: __launch_bounds__, smaller tiles, less unrolling; index "
-        "small arrays by constants",
-        "rocprof-compute profile again: Scratch Allocation 0",
-    )
-
-
-def _describe(scratch: int, registers: int | None) -> str:
+def _hit(case: Case, _: AmdKernel) -> Hit | None:
+    scratch, registers = case.get(_SCRATCH), case.facts.row["registers_per_thread"]
+    if not scratch:
+        return None
     beside = "" if registers is None else f" beside {registers} vector registers"
-    return f"{format_bytes(scratch)} of scratch{beside}"
+    return Hit(case, 0.0, 0.0, f"{format_bytes(int(scratch))} of scratch{beside}")
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    summary="A work-item uses {}.",
+    fix="lower the register pressure: __launch_bounds__, smaller tiles, less unrolling; index "
+    "small arrays by constants",
+    verify="rocprof-compute profile again: Scratch Allocation 0",
+)

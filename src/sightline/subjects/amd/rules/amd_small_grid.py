@@ -27,32 +27,27 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_count
-from sightline.diagnosis.profiled import Case, Hit, load_amd_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_amd_kernels
+from sightline.roofline.amd_kernels import AmdKernel
 
 RULE = Rule("amd-small-grid", "Fewer work-groups than compute units")
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    cases = [case for case, _ in load_amd_cases(run)]
-    yield from make_findings(
-        RULE,
-        [h for case in cases if (h := _hit(case)) is not None],
-        cases,
-        lambda h: f"{h.evidence}.",
-        "smaller tiles, or split the reduction (split-K), so that each compute unit has work",
-        "sightline stats launch_shape AFTER: idle_sms_pct 0",
-    )
-
-
-def _hit(case: Case) -> Hit | None:
+def _hit(case: Case, _: AmdKernel) -> Hit | None:
     groups, units = case.facts.row["grid_x"], case.facts.device.get("sm_count")
     if not groups or not units or groups >= units or case.at_limit:
         return None
     evidence = f"{format_count(groups)} work-groups for {format_count(units)} compute units"
     return Hit(case, min(100 * (1 - groups / units), case.headroom), None, evidence)
+
+
+check = judge_amd_kernels(
+    RULE,
+    _hit,
+    fix="smaller tiles, or split the reduction (split-K), so that each compute unit has work",
+    verify="sightline stats launch_shape AFTER: idle_sms_pct 0",
+)

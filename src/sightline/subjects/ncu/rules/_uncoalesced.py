@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import polars as pl
@@ -10,8 +11,14 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import DRAM, L1, Case
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import make_findings
+from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
+from sightline.subjects.ncu._l1 import find_part_of_l1
 
+HIT_RATE = "lts__t_sector_hit_rate.pct"
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won
 
 
@@ -21,16 +28,17 @@ class Access(NamedTuple):
     moved: str  # metric with a value for each instruction: what was moved
     needed: str  # the same: what the accessed bytes need
     things: str  # 'sectors', 'wavefronts'
-    units: tuple[str, ...]  # the units of `UNITS` in which the excess may be felt, the first first
-    hit_rates: tuple[str | None, ...]  # for each the metric of what does not get so far, % of hits
+    # Of each unit in which the excess may be felt, what it moved: the names of the metrics that are
+    # added. Of the first one, all is of these accesses.
+    units: dict[str, tuple[str, ...]]
 
 
 def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator[Finding]:
     """One finding per kernel name."""
     if not load_cases(run, (access.moved, access.needed), "--section SourceCounters"):
         return
-    rates = [name for name in access.hit_rates if name is not None]
-    every = load_cases(run, (access.moved, access.needed, *rates), "")
+    counts = [name for names in access.units.values() for name in names]
+    every = load_cases(run, (access.moved, access.needed, *counts, HIT_RATE, *L1_METRICS), "")
     places = find_worst_places(run, access.moved, access.needed)
     hits = []
     for case in every:
@@ -44,7 +52,7 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
         )
         if case.kernel_id in places:
             evidence += f", most by {places[case.kernel_id]}"
-        hits.append(_weigh_excess(case, access, 100 * (moved - needed) / moved, evidence))
+        hits.append(_weigh_excess(case, access, moved, needed, evidence))
     yield from make_findings(
         rule,
         hits,
@@ -55,28 +63,29 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
     )
 
 
-def _weigh_excess(case: Case, access: Access, share: float, evidence: str) -> Hit:
-    """The hit, weighed with the unit in which the excess takes most of the kernel's time."""
-    reach, felt = 1.0, {}
-    for unit, rate in zip(access.units, access.hit_rates, strict=True):
-        hit_pct = None if rate is None else case.get(rate)
-        reach *= 1.0 if hit_pct is None else max(0.0, 1 - hit_pct / 100)
-        felt[unit] = share * reach
-    known = {unit: used for unit in felt if (used := case.get(UNITS[unit])) is not None}
-    if not known:
-        return Hit(case, share, 100.0, evidence)
-    worst = max(known, key=lambda unit: felt[unit] * known[unit])
-    if len(access.units) > 1:
-        evidence += f", most felt in {worst}"
-    return Hit(
-        case,
-        felt[worst],
-        known[worst],
-        evidence,
-        # All of it passes the L1's tags.
-        next_limit=case.find_next_limit({L1: share, **felt}),
-        relieves_limit=known[worst] >= LIMIT_PCT,
-    )
+def _weigh_excess(case: Case, access: Access, moved: float, needed: float, evidence: str) -> Hit:
+    """The hit, weighed with the unit in which the excess takes most of the kernel's time.
+
+    What a unit moved beyond what is needed is excess there. A cache before it may have kept it
+    away: then it moved less than all that was asked for.
+    """
+    share = 100 * (moved - needed) / moved
+    felt = {}
+    for unit, names in access.units.items():
+        if unit == L1:
+            felt[unit] = share * find_part_of_l1(case, "shared" if "shared" in access.moved else "")
+            continue
+        counts = [n for name in names if (n := case.get(name)) is not None]
+        there = sum(counts) if counts else moved
+        felt[unit] = min(share, max(0.0, 100 * (1 - needed / there))) if there else 0.0
+        if unit == DRAM and not counts:
+            felt[unit] = share * (1 - (case.get(HIT_RATE) or 0.0) / 100)
+    hit = relieve(case, felt, evidence)
+    known = [unit for unit in felt if case.use(unit) is not None]
+    if len(known) < 2:
+        return hit
+    worst = max(known, key=lambda unit: felt[unit] * (case.use(unit) or 0.0))
+    return replace(hit, evidence=f"{evidence}, most felt in {worst}")
 
 
 def find_worst_places(run: Run, done: str, needed: str) -> dict[int, str]:

@@ -7,14 +7,15 @@ Why it hurts
     The rest of each sector takes bandwidth at every level that the access reaches.
 
 Evidence
-    Bytes used per sector of global and local loads and stores, and the hit rates that decide how
-    far the accesses reach (`sightline stats memory_hierarchy`).
+    Bytes used per sector of global loads and stores, and how many of all sectors they are
+    (`sightline stats memory_hierarchy`).
 
 Threshold
     Fewer bytes per sector than the 32 that it has (Nsight Compute 2024.1, rule
-    MemoryCacheAccessPattern); here from a fifth on, below which little is to be won. Estimate:
-    (1 − bytes / 32) × share of the accesses that reach the level, local, weighed with the
-    throughput of the level; the level where that is most counts.
+    MemoryCacheAccessPattern); here from a fifth on, below which little is to be won. Where the
+    sectors beyond the ideal were counted, ncu-uncoalesced-global says so instead; of local memory,
+    ncu-local-memory. Estimate: (1 − bytes / 32) of these accesses' part of what the L1 moves, and
+    of what passes it and the L2; a unit that binds the kernel leaves what the next one needs.
 
 Fix
     Let neighboring threads access neighboring addresses; pack structures; use shared memory to
@@ -31,82 +32,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import (
-    DRAM,
-    L1,
-    L2,
-    LIMIT_PCT,
-    UNITS,
-    Case,
-    Hit,
-    load_cases,
-    make_findings,
-)
+from sightline.core.model.declare import Rule
+from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
+from sightline.subjects.ncu._l1 import OPS, SPACES, count_sectors, find_part_of_l1
 
-RULE = Rule("ncu-access-pattern", "Uncoalesced access: sectors partly used")
+RULE = Rule(
+    "ncu-access-pattern",
+    "Uncoalesced access: sectors partly used",
+    explains=(*WAITS, "ncu-memory-limit"),
+)
 SECTOR = 32.0
 UNUSED = 0.2
+LEAST_PCT = 1.0  # ours: less than that is no pattern but a few accesses at the end of a kernel
 _BYTES = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
-_ACCESSES = {
-    (space, op): f"{space} {word}"
-    for space in ("global", "local")
-    for op, word in (("ld", "loads"), ("st", "stores"))
-}
-_HIT_L1 = "l1tex__t_sector_hit_rate.pct"
-_HIT_L2 = "lts__t_sector_hit_rate.pct"
-_LEVELS = (L1, L2, DRAM)
+_OPS = {"ld": "global loads", "st": "global stores"}
+_HITS = ("l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct")
+_COUNTED = "memory_l2_theoretical_sectors_global_ideal"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and kind of access."""
-    looked = [_BYTES.format(space, op) for space, op in _ACCESSES]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
-        return
-    every = load_cases(run, (*looked, _HIT_L1, _HIT_L2), "")
-    hits = [
-        hit
-        for case in every
-        for (space, op), word in _ACCESSES.items()
-        if (hit := _hit(case, case.get(_BYTES.format(space, op)), word)) is not None
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "let neighboring threads access neighboring addresses, pack structures, or reorder "
-        "through shared memory",
-        "sightline stats memory_hierarchy AFTER: fewer sectors per request",
-    )
-
-
-def _hit(case: Case, used: float | None, word: str) -> Hit | None:
+def _hit(case: Case, op: str) -> Hit | None:
+    used = case.get(_BYTES.format("global", op))
     # No accesses of a kind read as 0 bytes per sector.
-    if not used or 1 - used / SECTOR < UNUSED:
+    if not used or 1 - used / SECTOR < UNUSED or case.get(_COUNTED) is not None:
         return None
-    unused, reach, felt = 100 * (1 - used / SECTOR), 1.0, {}
-    misses = (1.0, _miss(case, _HIT_L1), _miss(case, _HIT_L2))
-    for level, miss in zip(_LEVELS, misses, strict=True):
-        reach *= miss
-        felt[level] = unused * reach
-    busy = {level: pct for level in felt if (pct := case.get(UNITS[level])) is not None}
-    if not busy:
-        return Hit(case, unused, 100.0, f"{format_pct(unused)} of {word}", word)
-    worst = max(busy, key=lambda level: felt[level] * busy[level])
-    return Hit(
-        case,
-        felt[worst],
-        busy[worst],
-        f"{word} use {used:.1f} of the 32 bytes of a sector, most felt in {worst}",
-        word,
-        case.find_next_limit(felt),
-        relieves_limit=busy[worst] >= LIMIT_PCT,
-    )
+    unused = 100 * (1 - used / SECTOR)
+    asked = sum(count_sectors(case, s, o) for s in SPACES for o in OPS)
+    share = count_sectors(case, "global", op) / asked if asked else 1.0
+    felt = {L1: unused * find_part_of_l1(case, "global", op)}
+    reach = unused * share
+    for unit, rate in zip((L2, DRAM), _HITS, strict=True):
+        hits = case.get(rate)
+        reach *= 1.0 if hits is None else max(0.0, 1 - hits / 100)
+        felt[unit] = reach
+    known = {unit: pct for unit in felt if (pct := case.use(unit)) is not None}
+    evidence = f"{_OPS[op]} use {used:.1f} of the 32 bytes of a sector"
+    if known:
+        evidence += f", most felt in {max(known, key=lambda unit: felt[unit] * known[unit])}"
+    hit = relieve(case, felt, evidence, _OPS[op])
+    return hit if hit.gain_pct >= LEAST_PCT else None
 
 
-def _miss(case: Case, metric: str) -> float:
-    rate = case.get(metric)
-    return 1.0 if rate is None else max(0.0, 1 - rate / 100)
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for op in _OPS if (hit := _hit(case, op)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[_BYTES.format("global", op) for op in _OPS],
+    more=(*_HITS, _COUNTED, *L1_METRICS),
+    record="--section MemoryWorkloadAnalysis_Tables",
+    fix="let neighboring threads access neighboring addresses, pack structures, or reorder "
+    "through shared memory",
+    verify="sightline stats memory_hierarchy AFTER: fewer sectors per request",
+)

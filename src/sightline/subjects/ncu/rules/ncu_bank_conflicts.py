@@ -11,9 +11,9 @@ Evidence
 
 Threshold
     Conflicts ≥ 10 % of wavefronts (Nsight Compute 2024.1, rule SharedMemoryConflicts). Estimate:
-    that share, local, weighed with the cycles in which these accesses take the L1's data stage,
-    or, where those were not counted, with the throughput of the L1. Ours besides: the kernel gets
-    no shorter than what the next unit needs.
+    the L1 has so much less to do, of the cycles in which these accesses take its data stage. Where
+    the L1 binds the kernel, the kernel shrinks to what the next unit needs, which may then be as
+    busy as the L1 is today; else the L1 gives back the time of the conflicts.
 
 Fix
     Pad or swizzle the layout so that the threads of a warp use different banks.
@@ -29,12 +29,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import L1, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import judge_kernels
 
-RULE = Rule("ncu-bank-conflicts", "Shared memory bank conflicts")
+RULE = Rule(
+    "ncu-bank-conflicts",
+    "Shared memory bank conflicts",
+    explains=("ncu-uncoalesced-shared", "ncu-wavefronts", "ncu-l1-limit", *WAITS),
+)
 SHARE_PCT = 10.0
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -43,40 +48,35 @@ _STAGE = f"{_WAVEFRONTS}.pct_of_peak_sustained_elapsed"
 _OPS = {"ld": "loads", "st": "stores"}
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name, for loads and for stores."""
-    looked = [t.format(o) for t in (_CONFLICTS, _WAVEFRONTS) for o in _OPS]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
-        return
-    every = load_cases(run, (*looked, *(_STAGE.format(o) for o in _OPS)), "")
-    hits = [hit for case in every for op in _OPS if (hit := _hit(case, op)) is not None]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence} are due to bank conflicts.",
-        "pad or swizzle the shared memory layout",
-        "sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
-    )
-
-
 def _hit(case: Case, op: str) -> Hit | None:
     conflicts, waves = case.get(_CONFLICTS.format(op)), case.get(_WAVEFRONTS.format(op))
     if not conflicts or not waves or 100 * conflicts / waves < SHARE_PCT:
         return None
-    used, stage = case.get(UNITS[L1]), case.get(_STAGE.format(op))
-    if stage is None:
+    used, stage = case.use(L1), case.get(_STAGE.format(op))
+    if stage is None or not used:
         # Conflicts of stores matter only as far as stores are part of the traffic.
-        every = sum(case.get(_WAVEFRONTS.format(o)) or 0.0 for o in _OPS)
-        share, weight = 100 * conflicts / every, 100.0 if used is None else used
+        part = waves / sum(case.get(_WAVEFRONTS.format(o)) or 0.0 for o in _OPS)
     else:
-        share, weight = 100 * conflicts / waves, stage
-    return Hit(
+        part = min(1.0, stage / used)
+    return relieve(
         case,
-        share,
-        weight,
+        {L1: 100 * conflicts / waves * part},
         f"{format_pct(100 * conflicts / waves)} of the wavefronts of {_OPS[op]}",
         _OPS[op],
-        case.find_next_limit({L1: min(100.0, share * weight / used)} if used else {}),
-        relieves_limit=used is not None and used >= LIMIT_PCT,
     )
+
+
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for op in _OPS if (hit := _hit(case, op)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[t.format(op) for t in (_CONFLICTS, _WAVEFRONTS) for op in _OPS],
+    more=[_STAGE.format(op) for op in _OPS],
+    record="--section MemoryWorkloadAnalysis_Tables",
+    summary="{} are due to bank conflicts.",
+    fix="pad or swizzle the shared memory layout",
+    verify="sightline stats memory_hierarchy AFTER: bank conflicts under 10 %",
+)

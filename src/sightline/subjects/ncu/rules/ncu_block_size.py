@@ -25,12 +25,12 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.core.model.declare import Rule
+from sightline.core.units import format_pct, format_several
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.facts import TIME
 from sightline.roofline.launch import count_threads
 
 RULE = Rule("ncu-block-size", "Block size not a multiple of the warp size")
@@ -38,21 +38,22 @@ _METRICS = ("launch__block_size", "gpu__time_duration.sum")
 WARP = 32
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, _METRICS, "--section LaunchStats")
-    hits = []
-    for case in every:
-        threads = count_threads(case.facts)
-        if threads and threads % WARP:
-            lanes = -(-threads // WARP) * WARP
-            idle = 100 * (lanes - threads) / lanes
-            hits.append(Hit(case, idle, case.light, f"{threads} threads in {lanes // WARP} warps"))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}: {format_pct(h.local_pct)} of the lanes are idle.",
-        "launch a multiple of 32 threads per block and mask the surplus ones",
-        "sightline stats launch_shape AFTER: idle_lanes_pct is 0",
-    )
+def _hit(case: Case) -> Hit | None:
+    threads = count_threads(case.facts)
+    if not threads or not threads % WARP:
+        return None
+    lanes = -(-threads // WARP) * WARP
+    idle = 100 * (lanes - threads) / lanes
+    evidence = f"{format_several(threads, 'thread')} in {format_several(lanes // WARP, 'warp')}"
+    return Hit(case, idle, case.light, evidence)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=("launch__block_size", TIME),
+    record="--section LaunchStats",
+    summary=lambda h: f"{h.evidence}: {format_pct(h.local_pct)} of the lanes are idle.",
+    fix="launch a multiple of 32 threads per block and mask the surplus ones",
+    verify="sightline stats launch_shape AFTER: idle_lanes_pct is 0",
+)

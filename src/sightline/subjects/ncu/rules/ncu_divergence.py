@@ -12,7 +12,10 @@ Evidence
 
 Threshold
     Under 24 threads per instruction, before or after predication (Nsight Compute 2024.1, rule
-    ThreadDivergence). Estimate: 1 − threads / 32, local, weighed with the SM throughput.
+    ThreadDivergence). Estimate: 1 − threads / 32. Before predication, of the kernel where the SM
+    has more to do than memory: a warp then does one path after the other, whether the SM is busy or
+    waits; not more than what memory leaves. Else, and after predication (instructions that are
+    issued and done by few), local, weighed with the SM throughput.
 
 Fix
     Sort or group work so that the threads of a warp take the same path; make loops of equal
@@ -28,37 +31,43 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
-from sightline.roofline.placement import SM_PCT
+from sightline.core.model.declare import Rule
+from sightline.diagnosis.kernel_bounds import SM, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-divergence", "Thread divergence")
-THREADS = 24.0
+THREADS, WARP = 24.0, 32
 _EXECUTED = "smsp__thread_inst_executed_per_inst_executed.ratio"
 _PREDICATED = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (_EXECUTED, _PREDICATED), "--section WarpStateStats")
-    hits = []
-    for case in every:
-        known = [v for v in (case.get(_EXECUTED), case.get(_PREDICATED)) if v is not None]
-        if known and min(known) < THREADS:
-            evidence = " threads active, ".join(f"{v:.1f}" for v in known)
-            if len(known) == 2:
-                evidence += " after predication"
-            weight, idle = case.get(SM_PCT), 100 * (1 - min(known) / 32)
-            # No next limit: what diverging paths load apart, one path loads at once.
-            hits.append(Hit(case, idle, 100.0 if weight is None else weight, evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"Of 32 threads of a warp: {h.evidence}.",
-        "let the threads of a warp take the same path: group equal work, even out loop lengths",
-        "sightline stats instruction_mix AFTER: threads_per_inst near 32",
-    )
+def _hit(case: Case) -> Hit | None:
+    executed, predicated = case.get(_EXECUTED), case.get(_PREDICATED)
+    known = [threads for threads in (executed, predicated) if threads is not None]
+    if not known or min(known) >= THREADS:
+        return None
+    evidence = " threads active, ".join(f"{v:.1f}" for v in known)
+    if len(known) == 2:
+        evidence += " after predication"
+    weight, memory = case.get(SM_PCT), case.get(MEMORY_PCT)
+    is_serial = executed is not None and executed < THREADS
+    if not is_serial or executed is None or weight is None or (memory or 0.0) > weight:
+        # No next limit: what diverging paths load apart, one path loads at once.
+        idle = 100 * (1 - min(known) / WARP)
+        return Hit(case, idle, 100.0 if weight is None else weight, evidence)
+    idle = 100 * (1 - executed / WARP)
+    limit = case.find_next_limit({SM: idle})
+    return Hit(case, idle, None, evidence, next_limit=limit, relieves_limit=True)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_EXECUTED, _PREDICATED),
+    record="--section WarpStateStats",
+    summary="Of 32 threads of a warp: {}.",
+    fix="let the threads of a warp take the same path: group equal work, even out loop lengths",
+    verify="sightline stats instruction_mix AFTER: threads_per_inst near 32",
+)

@@ -1,29 +1,37 @@
-"""Double precision runs on a device that is slow at it.
+"""The FP64 pipe binds the kernel, and single precision has a faster one.
 
 Symptom
-    The kernel computes in double precision where the device does 32 or 64 times fewer of these.
+    The FP64 pipe is the busiest part of the SM, or the device does 8 to 64 times fewer operations
+    in double than in single precision and the kernel has a share of them.
 
 Why it hurts
-    A few double precision operations take most of the time.
+    Double precision runs at half the rate of single precision on the GPUs made for it, and at a
+    32nd or 64th on the others. Division, square root and conversions take more instructions, too.
 
 Evidence
-    Achieved share of the fp64 peak and the ratio of the peaks (`sightline stats roofline`).
+    Busy cycles of the FP64 pipe, the achieved share of the fp64 peak, and the ratio of the peaks
+    (`sightline stats roofline`).
 
 Threshold
-    fp64 above 15 % and fp32 under 60 % of its peak (Nsight Compute 2024.1, rule SOLFPRoofline),
-    and a device whose fp32 peak is at least 8 times its fp64 peak. Estimate: 1 − fp64 / fp32
-    peak, local, weighed with the use of the fp64 pipe. Ours besides: the kernel gets no shorter
-    than what memory needs.
+    FP64 pipe at 60 % of its peak or more and the busiest unit of the kernel (Nsight Compute,
+    rule HighPipeUtilization: from 60 % on). Or fp64 above 15 % and fp32 under 60 % of its peak
+    (Nsight Compute 2024.1, rule SOLFPRoofline), and a device whose fp32 peak is at least 8
+    times its fp64 peak. Or conversions between the two precisions are half of what the XU pipe
+    does, at 60 % of its peak or more, while no unit is busier than the SM. Estimate: 1 − fp64 /
+    fp32 peak, of the whole kernel where the pipe binds it, else weighed with the use of the
+    fp64 pipe; of conversions what the next part of the SM leaves. Ours besides: the kernel gets
+    no shorter than what memory needs.
 
 Fix
     Compute in single precision where the result allows it; look for constants such as 1.0 without
-    f.
+    f, and for functions such as sqrt() and sin() of double where those of float are meant.
 
 False positives
-    Work that needs the precision: use a device with fast fp64 (A100, H100, MI250X, MI300X).
+    Work that needs the precision. How far the result allows less, no counter tells.
 
 References
-    Nsight Compute, Kernel Profiling Guide, "Roofline Charts".
+    Nsight Compute, Kernel Profiling Guide, "Roofline Charts"; CUDA C++ Programming Guide,
+    "Arithmetic Instructions" (throughput by type).
 """
 
 from __future__ import annotations
@@ -35,14 +43,30 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import SM, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import make_findings
 from sightline.roofline.peaks import METRICS, find_compute_peak
+from sightline.roofline.placement import LATENCY_PCT
 from sightline.roofline.placement import METRICS as PLACED
 
-RULE = Rule("ncu-fp64", "FP64 on a GPU that is slow at it")
+RULE = Rule(
+    "ncu-fp64",
+    "Double precision binds the kernel",
+    explains=(
+        *WAITS,
+        "ncu-no-fma",
+        "ncu-occupancy-limit",
+        "ncu-occupancy-achieved",
+        "ncu-pipe-limit",
+    ),
+)
 FP64_PCT = 15.0
 FP32_PCT = 60.0
 RATIO = 8.0
+MOST_PCT = 50.0  # ours: of the work of a pipe
+SAME_POINTS = 1.0  # ours: two figures of one unit, taken in different passes, differ by less
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -57,17 +81,62 @@ def check(run: Run) -> Iterator[Finding]:
         double = shares.get((case.kernel_id, "fp64"), 0.0)
         single = shares.get((case.kernel_id, "fp32"), 0.0)
         slow, fast = (find_compute_peak(case.facts, p).best for p in ("fp64", "fp32"))
-        if double <= FP64_PCT or single >= FP32_PCT or not slow or not fast or fast < RATIO * slow:
+        pipe, now = case.use("fp64") or 0.0, case.busiest
+        if not slow or not fast or slow >= fast:
             continue
-        evidence = f"{format_pct(double)} of the fp64 peak, which is {fast / slow:.0f} times lower"
+        if (converted := _find_conversions(case, slow / fast)) is not None:
+            hits.append(converted)
+            continue
+        is_bound = pipe >= LATENCY_PCT and (now is None or pipe >= now.pct - SAME_POINTS)
+        is_slow = double > FP64_PCT and single < FP32_PCT and fast >= RATIO * slow
+        if not is_bound and not is_slow:
+            continue
         # Of the SM's work at most all is in double precision.
-        limit = case.find_next_limit({SM: 100.0})
-        hits.append(Hit(case, 100 * (1 - slow / fast), double, evidence, next_limit=limit))
+        limit, used = case.find_next_limit({SM: 100.0}), pipe if is_bound else double
+        evidence = (
+            f"the FP64 pipe is at {format_pct(pipe)} of its peak"
+            if is_bound
+            else f"{format_pct(double)} of the fp64 peak"
+        ) + f", which is {fast / slow:.0f} times lower than the fp32 peak"
+        weight = None if is_bound else used
+        hits.append(
+            Hit(
+                case,
+                100 * (1 - slow / fast),
+                weight,
+                evidence,
+                next_limit=limit,
+                relieves_limit=is_bound,
+            )
+        )
     yield from make_findings(
         RULE,
         hits,
         every,
-        lambda h: f"{h.evidence} than the fp32 peak.",
+        lambda h: f"{h.evidence}.",
         "compute in single precision where the result allows it, and write constants with f",
         "sightline stats roofline AFTER: no row with precision fp64",
+    )
+
+
+def _find_conversions(case: Case, ratio: float) -> Hit | None:
+    """The hit of a kernel whose conversions between single and double precision bind it."""
+    slow, now = case.use("xu"), case.busiest
+    if slow is None or now is None or now.unit != SM or slow < LATENCY_PCT:
+        return None
+    done = sum(n for op, n in case.facts.opcodes.items() if op.startswith("F2F") and ".F64" in op)
+    share = 100 * done / max(case.count_opcodes(*XU), 1.0)
+    if share < MOST_PCT:
+        return None
+    parts = {
+        "xu": share,
+        ISSUE: 100 * done / case.instructions,
+        **dict.fromkeys(("fp64", "shared"), 100 * (1 - ratio)),
+    }
+    return relieve(
+        case,
+        {SM: 100.0},
+        f"conversions between single and double precision are {format_pct(share)} of what keeps "
+        f"the XU pipe at {format_pct(slow)} of its peak",
+        parts=parts,
     )

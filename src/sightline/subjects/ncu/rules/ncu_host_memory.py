@@ -7,12 +7,16 @@ Why it hurts
     These links are 10 to 100 times slower than device memory.
 
 Evidence
-    Misses of the L2 by where their data lies (`sightline stats memory_hierarchy`).
+    Misses of the L2 by where their data lies (`sightline stats memory_hierarchy`), and how many
+    bytes a second that is.
 
 Threshold
-    L2 throughput for the SMs over 50 % or not measured, and over 40 % of the misses go to host or
-    peer memory (Nsight Compute 2024.1, rule MemoryApertureUsage). Estimate: their share of the
-    misses, local, weighed with the memory throughput.
+    Over 40 % of the misses go to host or peer memory (Nsight Compute 2024.1, rule
+    MemoryApertureUsage; it asks for an L2 that is busy, too, which it is not where the link is the
+    limit). Or over 10 % where neither throughput reaches 60 %: over a link that is 10 to 100 times
+    slower, a tenth of the data takes longer than the rest. And at least 1 GB/s (ours: no link is
+    near its limit with less). Estimate, global: with that data in device memory, the kernel is as
+    long as its busiest unit needs, device memory with so many bytes more.
 
 Fix
     Copy the data once, or prefetch managed memory (cudaMemPrefetchAsync), before the kernel runs.
@@ -28,43 +32,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
-from sightline.roofline.placement import MEMORY_PCT
+from sightline.core.model.declare import Rule
+from sightline.core.units import format_bytes, format_pct
+from sightline.diagnosis.kernel_bounds import DRAM, WAITS, Case, Limit
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.peaks import METRICS as PEAKS
+from sightline.roofline.peaks import find_memory_peak
 
-RULE = Rule("ncu-host-memory", "Data fetched from the host or a peer")
-MISS_PCT = 40.0
-BUSY_PCT = 50.0
+RULE = Rule(
+    "ncu-host-memory",
+    "Data fetched from the host or a peer",
+    explains=(*WAITS, "ncu-occupancy-achieved", "ncu-access-pattern", "ncu-uncoalesced-global"),
+)
+MISS_PCT, WAITING_MISS_PCT = 40.0, 10.0
+LEAST_BYTES_PER_S = 1e9
+SECTOR = 32
 _MISS = "lts__t_sectors_srcunit_tex_aperture_{}_lookup_miss.sum"
-_BUSY = "lts__t_sectors_srcunit_tex.avg.pct_of_peak_sustained_elapsed"
-_APERTURES = ("device", "sysmem", "peer")
+_APERTURES = {"device": "device memory", "sysmem": "host memory", "peer": "memory of another GPU"}
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and kind of memory."""
-    looked = [_MISS.format(a) for a in _APERTURES]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Chart"):
-        return
-    every = load_cases(run, (*looked, _BUSY), "")
-    hits = []
-    for case in every:
-        missed = {a: case.get(_MISS.format(a)) or 0.0 for a in _APERTURES}
-        busy, total = case.get(_BUSY), sum(missed.values())
-        if not total or (busy is not None and busy < BUSY_PCT):
-            continue
-        for aperture, word in (("sysmem", "host memory"), ("peer", "memory of another GPU")):
-            share = 100 * missed[aperture] / total
-            if share > MISS_PCT:
-                weight = case.get(MEMORY_PCT)
-                evidence = f"{format_pct(share)} of the misses of the L2 go to {word}"
-                hits.append(Hit(case, share, 100.0 if weight is None else weight, evidence, word))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "copy the data to the device once, or prefetch managed memory, before the kernel runs",
-        "sightline stats memory_hierarchy AFTER: misses go to device",
+def _hit(case: Case, aperture: str) -> Hit | None:
+    missed = {a: case.get(_MISS.format(a)) or 0.0 for a in _APERTURES}
+    total = sum(missed.values())
+    least = WAITING_MISS_PCT if case.waits and case.light is not None else MISS_PCT
+    if not total or 100 * missed[aperture] / total <= least:
+        return None
+    evidence = (
+        f"{format_pct(100 * missed[aperture] / total)} of the misses of the L2 go to "
+        f"{_APERTURES[aperture]}"
     )
+    if not case.facts.seconds:
+        return Hit(case, 100 * missed[aperture] / total, 100.0, evidence, _APERTURES[aperture])
+    rate = missed[aperture] * SECTOR / case.facts.seconds
+    if rate < LEAST_BYTES_PER_S:
+        return None
+    peak, limit = find_memory_peak(case.facts, "dram").best, case.find_next_limit({})
+    needed = (case.use(DRAM) or 0.0) + (100 * rate / peak if peak else 0.0)
+    if limit is None or needed > limit.pct:
+        limit = Limit(DRAM, min(needed, 100.0))
+    return Hit(
+        case,
+        100.0 - limit.pct,
+        None,
+        f"{evidence}, at {format_bytes(rate)}/s",
+        _APERTURES[aperture],
+        limit,
+        relieves_limit=True,
+    )
+
+
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for a in ("sysmem", "peer") if (hit := _hit(case, a)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[_MISS.format(a) for a in _APERTURES],
+    more=PEAKS,
+    record="--section MemoryWorkloadAnalysis_Chart",
+    fix="copy the data to the device once, or prefetch managed memory, before the kernel runs",
+    verify="sightline stats memory_hierarchy AFTER: misses go to device",
+)

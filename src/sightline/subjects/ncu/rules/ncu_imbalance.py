@@ -11,7 +11,10 @@ Evidence
 
 Threshold
     (1 − average / maximum) × active / elapsed ≥ 5 % (Nsight Compute 2024.1, rule
-    WorkloadImbalance). Estimate: that product, global for SMs, local for caches and memory.
+    WorkloadImbalance). Estimate, global, of SMs (or of schedulers, where SMs are even): the cycles
+    from the average's end to the last one's. Of caches and memory, only where that unit binds the
+    kernel (the busiest unit, at 60 % of its peak or more): by so much its busiest part could have
+    less to do.
 
 Fix
     Even out the work of blocks; launch more, smaller blocks; let blocks fetch their work.
@@ -26,12 +29,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
-from sightline.roofline.placement import MEMORY_PCT
+from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("ncu-imbalance", "Workload imbalance between units")
 SHARE_PCT = 5.0
@@ -47,32 +52,35 @@ _UNITS = {
     )
 }
 _OWN = ("SMs", "schedulers")
+_BOUND = {"L1 caches": L1, "L2 slices": L2, "memory channels": DRAM}
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and unit."""
-    maxima = [m for _, m, _ in _UNITS.values()]
-    if not load_cases(run, maxima, "--section WorkloadDistribution"):
-        return
-    every = load_cases(run, [m for names in _UNITS.values() for m in names], "")
-    hits = []
-    for case in every:
-        for unit, (average, maximum, elapsed) in _UNITS.items():
-            mean, most, whole = case.get(average), case.get(maximum), case.get(elapsed)
-            if mean is None or not most or not whole:
-                continue
-            share = 100 * (1 - mean / most) * mean / whole
-            if share >= SHARE_PCT:
-                evidence = (
-                    f"{unit} are active {format_pct(100 * mean / most)} as long as the busiest"
-                )
-                weight = None if unit in _OWN else case.get(MEMORY_PCT)
-                hits.append(Hit(case, share, weight, evidence, unit))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"On average {h.evidence} one.",
-        "even out the work of blocks, or launch more, smaller ones that fetch their work",
-        "ncu --section WorkloadDistribution AFTER: average and maximum nearer to each other",
-    )
+def _find(case: Case) -> Iterator[Hit]:
+    uneven = {}
+    for unit, names in _UNITS.items():
+        mean, most, whole = (case.get(name) for name in names)
+        if mean is None or not most or not whole:
+            continue
+        if 100 * (1 - mean / most) * mean / whole >= SHARE_PCT:
+            uneven[unit] = mean, most, whole
+    own = next((unit for unit in _OWN if unit in uneven), None)
+    now = case.busiest
+    for unit, (mean, most, whole) in uneven.items():
+        evidence = f"{unit} are active {format_pct(100 * mean / most)} as long as the busiest"
+        if unit == own:
+            yield Hit(case, 100 * min(1.0, (most - mean) / whole), None, evidence, unit)
+        elif now is not None and _BOUND.get(unit) == now.unit and now.pct >= LATENCY_PCT:
+            hit = Hit(case, 100 * (1 - mean / most), now.pct, evidence, unit)
+            yield replace(hit, relieves_limit=True)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=[most for _, most, _ in _UNITS.values()],
+    more=[m for names in _UNITS.values() for m in names],
+    record="--section WorkloadDistribution",
+    summary="On average {} one.",
+    fix="even out the work of blocks, or launch more, smaller ones that fetch their work",
+    verify="ncu --section WorkloadDistribution AFTER: average and maximum nearer to each other",
+)

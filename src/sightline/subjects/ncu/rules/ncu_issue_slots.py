@@ -26,11 +26,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import Case, Hit, load_cases, make_findings
+from sightline.core.model.declare import Rule
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-issue-slots", "Low issue slot utilization", explains=("ncu-latency",))
 ISSUE = 0.6
@@ -39,27 +38,27 @@ _ACTIVE = "smsp__warps_active.avg.per_cycle_active"
 _ELIGIBLE = "smsp__warps_eligible.avg.per_cycle_active"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (_ISSUE, _ACTIVE, _ELIGIBLE), "--section SchedulerStats")
-    hits = []
-    for case in every:
-        issue = case.get(_ISSUE)
-        if issue is not None and issue < ISSUE:
-            hits.append(Hit(case, min(100 * (1 - issue), case.headroom), None, _evidence(case)))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "raise the occupancy where few warps are active, otherwise remove the top stall reason",
-        "sightline stats stalls AFTER: fewer cycles per issued instruction",
-    )
-
-
 def _evidence(case: Case) -> str:
     issue, active, eligible = case.get(_ISSUE), case.get(_ACTIVE), case.get(_ELIGIBLE)
     text = f"each scheduler issues every {1 / issue:.1f} cycles" if issue else "no issues"
     if active is not None and eligible is not None:
         text += f"; of {active:.2f} active warps {eligible:.2f} are eligible"
     return text
+
+
+def _hit(case: Case) -> Hit | None:
+    issue = case.get(_ISSUE)
+    if issue is None or issue >= ISSUE:
+        return None
+    gain = min(100 * (1 - issue), case.headroom)
+    return Hit(case, gain, None, _evidence(case), is_symptom=True)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_ISSUE, _ACTIVE, _ELIGIBLE),
+    record="--section SchedulerStats",
+    fix="raise the occupancy where few warps are active, otherwise remove the top stall reason",
+    verify="sightline stats stalls AFTER: fewer cycles per issued instruction",
+)

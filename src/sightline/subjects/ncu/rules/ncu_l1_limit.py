@@ -13,11 +13,13 @@ Evidence
 
 Threshold
     80 % of the L1's peak (Nsight Compute 2024.1, rule SOLBottleneck: above it only less work on the
-    unit gains more), and a hit rate of 50 % or more (ours: most of it is read again). Of kernels
-    that mostly use shared memory, which is the L1's, too, the hits say nothing. Estimate: the hits,
-    weighed with the L1's throughput, and not more than what the next unit leaves. It is a bound:
-    how much of what is read again can stay in registers, no counter tells. A rewrite that needs
-    fewer instructions, too, may gain more.
+    unit gains more), and a hit rate of 50 % or more (ours: most of it is read again); or shared
+    memory as most of the L1's work, and a load for every two multiply-adds or more (ours: a tile of
+    4 × 4 results a thread loads one value for two). Estimate: such a tile uses each loaded value
+    four times, so a quarter of the loads is left, with a quarter of all else but the arithmetic
+    (Volkov: four results a thread and more); where operations were not counted, what hits is read
+    once. The kernel shrinks to what the next unit needs, which may then be as busy as the L1 is
+    today.
 
 Fix
     Let each thread compute several results from what it has loaded (register tiles), load tiles
@@ -34,15 +36,25 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import L1, LIMIT_PCT, UNITS, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import ISSUE, L1, LIMIT_PCT, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import judge_kernels
 
-RULE = Rule("ncu-l1-limit", "Bound by the L1", explains=("ncu-stall", "ncu-issue-slots"))
+RULE = Rule(
+    "ncu-l1-limit",
+    "Bound by the L1",
+    explains=(
+        *WAITS,
+        "ncu-occupancy-limit",
+        "ncu-occupancy-achieved",
+        "ncu-pipe-limit",
+        "ncu-access-pattern",
+    ),
+)
 AGAIN_PCT = 50.0
+LEAST_LOADS, MOST_LOADS = 0.5, 4.0  # for each multiply-add; with more, it is not these it is for
 _HITS = "l1tex__t_sector_hit_rate.pct"
 _REQUESTS = [
     f"l1tex__t_requests_pipe_lsu_mem_{space}_op_{op}.sum"
@@ -52,35 +64,56 @@ _REQUESTS = [
 _SHARED = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st")]
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    if not load_cases(run, (_HITS,), "--section MemoryWorkloadAnalysis"):
-        return
-    every = load_cases(run, (_HITS, *_REQUESTS, *_SHARED), "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "compute several results from what a thread has loaded (register tiles), stage tiles in "
-        "shared memory, load wider (float4)",
-        "sightline stats memory_hierarchy AFTER: l1 throughput",
-    )
+_LOADS = ("LDG", "LDS", "LD.", "LDL")
+_FMA = ("FFMA", "HFMA2", "DFMA")
+REUSE = 4.0  # results a thread computes of each value that it loads
 
 
 def _hit(case: Case) -> Hit | None:
-    used, again = case.get(UNITS[L1]), case.get(_HITS)
-    if used is None or again is None or used < LIMIT_PCT or again < AGAIN_PCT:
+    used, again = case.use(L1), case.get(_HITS)
+    if used is None or used < LIMIT_PCT:
         return None
-    loads, shared = (sum(case.get(n) or 0.0 for n in names) for names in (_REQUESTS, _SHARED))
-    if shared > loads:
+    requests, shared = (sum(case.get(n) or 0.0 for n in names) for names in (_REQUESTS, _SHARED))
+    loads, products = case.count_opcodes(*_LOADS), case.count_opcodes(*_FMA)
+    has_no_reuse = bool(products) and LEAST_LOADS * products <= loads <= MOST_LOADS * products
+    if shared > requests:
+        if not has_no_reuse:
+            return None
+        evidence = f"the L1 is used at {format_pct(used)} of its peak, mostly as shared memory"
+    elif again is None or again < AGAIN_PCT:
         return None
-    return Hit(
+    else:
+        evidence = (
+            f"the L1 is used at {format_pct(used)} of its peak, and {format_pct(again)} of the "
+            "accesses hit it"
+        )
+    if not has_no_reuse:
+        return relieve(case, {L1: again or 0.0}, evidence)
+    less = 100 * (1 - 1 / REUSE)
+    others = 100 * (1 - products / case.instructions)
+    return relieve(
         case,
-        again,
-        used,
-        f"the L1 is used at {format_pct(used)} of its peak, and {format_pct(again)} of what it is "
-        "asked for it has had before",
-        next_limit=case.find_next_limit({L1: again}),
-        relieves_limit=True,
+        {L1: less},
+        f"{evidence}; {loads / products:.1f} loads for each multiply-add: nothing is used again in "
+        "registers",
+        parts={"lsu": less, "alu": less, ISSUE: others * less / 100} | _share_fma(case, less),
     )
+
+
+def _share_fma(case: Case, less: float) -> dict[str, float]:
+    """Of the FMA pipe, which does integer products, too, those of addresses."""
+    addresses, products = case.count_opcodes("IMAD"), case.count_opcodes(*_FMA)
+    share = less * addresses / (addresses + products)
+    return dict.fromkeys(("fma", "fmaheavy", "fmalite"), share)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_HITS,),
+    more=(*_REQUESTS, *_SHARED),
+    record="--section MemoryWorkloadAnalysis",
+    fix="compute several results from what a thread has loaded (register tiles), stage tiles in "
+    "shared memory, load wider (float4)",
+    verify="sightline stats memory_hierarchy AFTER: l1 throughput",
+)

@@ -27,44 +27,32 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
-from sightline.roofline.placement import LATENCY_PCT, MEMORY_PCT, SM_PCT
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-latency", "Latency bound")
 _WAVES = "launch__waves_per_multiprocessor"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (SM_PCT, MEMORY_PCT), "--section SpeedOfLight")
-    waves = {r["kernel_id"]: r["waves"] for r in _shapes(run)} if every else {}
-    hits = [
-        Hit(
-            case,
-            case.headroom,
-            None,
-            f"SM {format_pct(case.get(SM_PCT))}, memory {format_pct(case.get(MEMORY_PCT))} of peak",
-        )
-        for case in every
-        if case.light is not None
-        and case.light < LATENCY_PCT
-        and (waves.get(case.kernel_id) or 1.0) >= 1
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}: the kernel is latency bound.",
-        "check its stall reasons (sightline stats stalls); more warps per SM, or more "
-        "independent loads and arithmetic per thread",
-        "sightline stats speed_of_light AFTER: a throughput over 60 %",
-    )
+def _hit(case: Case) -> Hit | None:
+    if case.light is None or not case.waits or (case.get(_WAVES) or 1.0) < 1:
+        return None
+    sm, memory = format_pct(case.get(SM_PCT)), format_pct(case.get(MEMORY_PCT))
+    return Hit(case, case.headroom, None, f"SM {sm}, memory {memory} of peak")
 
 
-def _shapes(run: Run) -> list[dict[str, float]]:
-    return run.ask("speed_of_light").select("kernel_id", "waves").to_dicts()
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(SM_PCT, MEMORY_PCT),
+    more=(_WAVES,),
+    record="--section SpeedOfLight",
+    summary="{}: the kernel is latency bound.",
+    fix="check its stall reasons (sightline stats stalls); more warps per SM, or more "
+    "independent loads and arithmetic per thread",
+    verify="sightline stats speed_of_light AFTER: a throughput over 60 %",
+)

@@ -14,10 +14,11 @@ Evidence
 
 Threshold
     Over 5 % of the sectors (ours, as for uncoalesced accesses: below it nothing is to be won).
-    Estimate: the share that local memory has of what passes the L1, or of what reaches the L2, each
-    weighed with that unit's throughput; the larger counts. Not more than the busiest unit needs
-    once these sectors are gone; of device memory it is not known how much is local, and none is
-    taken off.
+    Estimate: L1, L2 and device memory without the local sectors, and the SM without the local
+    instructions. Of device memory it is not counted how much is local: what global accesses missed
+    is the most that is not. Where memory binds the kernel, the kernel shrinks to what the next unit
+    needs, which may then be as busy as that is today. Else, at most the time in which warps wait
+    for global and local memory, as far as its accesses are local.
 
 Fix
     Leave a thread the registers that it needs: fewer blocks in __launch_bounds__, a higher
@@ -34,74 +35,79 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_pct
-from sightline.diagnosis.profiled import (
-    L1,
-    L2,
-    LIMIT_PCT,
-    UNITS,
-    Case,
-    Hit,
-    load_cases,
-    make_findings,
-)
+from sightline.diagnosis.kernel_bounds import DRAM, ISSUE, L1, L2, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
+from sightline.subjects.ncu._l1 import find_part_of_l1
 
-RULE = Rule("ncu-local-memory", "Local memory in use")
+RULE = Rule(
+    "ncu-local-memory",
+    "Local memory in use",
+    explains=(*WAITS, "ncu-access-pattern", "ncu-memory-limit", "ncu-occupancy-achieved"),
+)
 LEAST_PCT = 5.0
 _SPACES, _OPS = ("global", "local"), ("ld", "st")
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_{}_op_{}.sum"
 _HITS = "l1tex__t_sector_pipe_lsu_mem_{}_op_{}_hit_rate.pct"
 # By their names in Nsight Compute's MemoryWorkloadAnalysis section: requests for spilled registers.
 _SPILLED = ("sass__inst_executed_register_spilling_mem_local", "derived__local_spilling_requests")
+_OVERHEAD = "derived__local_spilling_requests_pct"
 _REGISTERS = "launch__registers_per_thread"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    looked = [_SECTORS.format("local", op) for op in _OPS]
-    if not load_cases(run, looked, "--section MemoryWorkloadAnalysis_Tables"):
-        return
-    asked = [name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS]
-    every = load_cases(run, (*asked, *_SPILLED, _REGISTERS), "")
-    yield from make_findings(
-        RULE,
-        [hit for case in every if (hit := _hit(case)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        "leave a thread more registers (fewer blocks in __launch_bounds__, a higher "
-        "-maxrregcount), or let it need fewer: smaller tiles, less unrolling, arrays indexed by "
-        "constants; nvcc -Xptxas -v says what is spilled",
-        "sightline stats memory_hierarchy AFTER: no local loads and stores",
-    )
+_MOVED = ("dram__sectors_read.sum", "dram__sectors_write.sum")
+_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
+_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+_BESIDE = (
+    *(name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS),
+    *(_STALL.format(reason) for reason in ("long_scoreboard", "lg_throttle")),
+    *(*_SPILLED, _REGISTERS, *_MOVED, _LATENCY, *L1_METRICS),
+)
 
 
 def _hit(case: Case) -> Hit | None:
     passed = {s: [case.get(_SECTORS.format(s, o)) or 0.0 for o in _OPS] for s in _SPACES}
     local, whole = sum(passed["local"]), sum(map(sum, passed.values()))
+    overhead = case.get(_OVERHEAD)
+    if not whole and overhead is not None and overhead >= LEAST_PCT:
+        evidence = f"{format_pct(overhead)} of the requests to memory are for spilled registers"
+        return relieve(case, {L1: overhead}, evidence)
     if not local or 100 * local < LEAST_PCT * whole:
         return None
     missed = {s: _count_missed(case, s, passed[s]) for s in _SPACES}
     felt = {
-        L1: 100 * local / whole,
+        L1: 100 * local / whole * find_part_of_l1(case, ""),
         L2: 100 * missed["local"] / max(sum(missed.values()), 1.0),
     }
-    evidence = _describe(case, felt[L1])
-    used = {unit: pct for unit in felt if (pct := case.get(UNITS[unit])) is not None}
-    if not used:
-        return Hit(case, felt[L1], 100.0, evidence)
-    worst = max(used, key=lambda unit: felt[unit] * used[unit])
-    return Hit(
-        case,
-        felt[worst],
-        used[worst],
-        f"{evidence}, most felt in {worst}",
-        next_limit=case.find_next_limit(felt),
-        relieves_limit=used[worst] >= LIMIT_PCT,
-    )
+    moved = [n for name in _MOVED if (n := case.get(name)) is not None]
+    if moved and sum(moved):
+        felt[DRAM] = max(0.0, 100 * (1 - missed["global"] / sum(moved)))
+    evidence = _describe(case, 100 * local / whole)
+    executed = case.count_opcodes("LDL", "STL")
+    parts = {ISSUE: 100 * executed / case.instructions} if case.instructions else {}
+    hit = relieve(case, felt, evidence, parts=parts | {"lsu": felt[L1]} if parts else None)
+    known = {unit: used for unit in felt if (used := case.use(unit)) is not None}
+    if known:
+        worst = max(known, key=lambda unit: felt[unit] * known[unit])
+        hit = replace(hit, evidence=f"{evidence}, most felt in {worst}")
+    waits = _sum_waits(case)
+    if hit.relieved is not None or waits is None:
+        return hit
+    # What warps wait for is felt before a unit is busy.
+    gain = min(waits * local / whole, 100.0 if hit.next_limit is None else 100 - hit.next_limit.pct)
+    return hit if gain <= hit.gain_pct else replace(hit, local_pct=gain, weight_pct=None)
+
+
+def _sum_waits(case: Case) -> float | None:
+    """How much of the time between two issues warps wait for global and local memory, %."""
+    latency = case.get(_LATENCY)
+    waits = [case.get(_STALL.format(reason)) for reason in ("long_scoreboard", "lg_throttle")]
+    if not latency or None in waits:
+        return None
+    return 100 * sum(w or 0.0 for w in waits) / latency
 
 
 def _count_missed(case: Case, space: str, passed: list[float]) -> float:
@@ -115,3 +121,16 @@ def _describe(case: Case, share: float) -> str:
     beside = "" if registers is None else f" with {format_count(round(registers))} registers"
     what = "local memory: registers are spilled" if case.get(*_SPILLED) else "local memory"
     return f"{format_pct(share)} of the sectors that threads{beside} access are of {what}"
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_OVERHEAD, *(_SECTORS.format("local", op) for op in _OPS)),
+    more=_BESIDE,
+    record="--section MemoryWorkloadAnalysis_Tables",
+    fix="leave a thread more registers (fewer blocks in __launch_bounds__, a higher "
+    "-maxrregcount), or let it need fewer: smaller tiles, less unrolling, arrays indexed by "
+    "constants; nvcc -Xptxas -v says what is spilled",
+    verify="sightline stats memory_hierarchy AFTER: no local loads and stores",
+)

@@ -1,18 +1,18 @@
-"""The kernel moves data as fast as the device memory can: it is at its limit already.
+"""The kernel moves data as fast as the memory can: it is at its limit already.
 
 Symptom
-    Device memory throughput of 80 % of peak or more.
+    Throughput of the device memory, or of the L2, of 80 % of peak or more.
 
 Why it hurts
     It does not: this kernel cannot run much faster as it is. Tuning its arithmetic, its
     occupancy or its block size will change nothing.
 
 Evidence
-    Throughput of the device memory (DRAM), % of its peak.
+    Throughput of device memory (DRAM) and of the L2, % of their peaks.
 
 Threshold
     80 % (Nsight Compute 2024.1, rule SOLBottleneck: above it a unit is called well utilized, and
-    only less work on it gains more).
+    only less work on it gains more). The busier of the two is named.
 
 Fix
     Move less: fuse the kernel with its neighbors so that data passes once, keep what is read again
@@ -29,36 +29,32 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import LIMIT_PCT, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import DRAM, L2, LIMIT_PCT, UNITS, Case, Limit
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 
-RULE = Rule("ncu-memory-limit", "Bound by device memory")
-_DRAM = (
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-)
+RULE = Rule("ncu-memory-limit", "Bound by memory bandwidth")
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One note per kernel name: what it would gain is nothing."""
-    every = load_cases(run, _DRAM, "--section SpeedOfLight")
+def _hit(case: Case) -> Hit | None:
+    used = [Limit(unit, pct) for unit in (DRAM, L2) if (pct := case.use(unit)) is not None]
+    most = max(used, key=lambda limit: limit.pct, default=None)
+    if most is None or most.pct < LIMIT_PCT:
+        return None
     # No estimate: at the limit there is nothing left but to move less.
-    hits = [
-        Hit(case, 0.0, 0.0, f"device memory runs at {format_pct(used)} of its peak")
-        for case in every
-        if (used := case.get(*_DRAM)) is not None and used >= LIMIT_PCT
-    ]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}: this is the kernel's limit.",
-        "move less data: fuse it with its neighbors, keep reused data on chip, store "
-        "in a narrower type",
-        "sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
-        about_limit=True,
-    )
+    return Hit(case, 0.0, 0.0, f"{most.unit} runs at {format_pct(most.pct)} of its peak", most.unit)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*UNITS[DRAM], *UNITS[L2]),
+    record="--section SpeedOfLight",
+    summary="{}: this is the kernel's limit.",
+    fix="move less data: fuse it with its neighbors, keep reused data on chip, store "
+    "in a narrower type",
+    verify="sightline stats memory_hierarchy AFTER: fewer bytes of device memory",
+    about_limit=True,
+)

@@ -28,10 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import SM, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import SM, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-no-fma", "Multiply and add not fused")
 SHARE = 0.1
@@ -51,24 +52,6 @@ _PIPES = {
 _COUNTS = [_OP.format(t + o) for t in _PIPES for o in ("add", "mul", "fma")]
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and type."""
-    rates = [f"{n}.per_cycle_elapsed" for n in _COUNTS]
-    if not load_cases(run, (*_COUNTS, *rates), "--section InstructionStats"):
-        return
-    pipes = [name for _, *names in _PIPES.values() for name in names]
-    every = load_cases(run, (*_COUNTS, *rates, *pipes), "")
-    hits = [h for c in every for t in _PIPES if (h := _hit(c, t)) is not None]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "write a * b + c as one expression, keep --fmad=true, or call fma()",
-        "sightline stats instruction_mix AFTER: more FFMA or DFMA, fewer additions",
-    )
-
-
 def _hit(case: Case, kind: str) -> Hit | None:
     word, *pipes = _PIPES[kind]
     add, mul, fma = (
@@ -82,3 +65,18 @@ def _hit(case: Case, kind: str) -> Hit | None:
     evidence = f"{format_pct(100 * (add + mul) / total)} of the {word} instructions are not fused"
     limit = case.find_next_limit({SM: 100.0})
     return Hit(case, 50 * (add + mul) / total, case.get(*pipes), evidence, word, limit)
+
+
+def _find(case: Case) -> Iterator[Hit]:
+    return (hit for kind in _PIPES if (hit := _hit(case, kind)) is not None)
+
+
+check = judge_kernels(
+    RULE,
+    _find,
+    metrics=(*_COUNTS, *(f"{name}.per_cycle_elapsed" for name in _COUNTS)),
+    more=[name for _, *names in _PIPES.values() for name in names],
+    record="--section InstructionStats",
+    fix="write a * b + c as one expression, keep --fmad=true, or call fma()",
+    verify="sightline stats instruction_mix AFTER: more FFMA or DFMA, fewer additions",
+)

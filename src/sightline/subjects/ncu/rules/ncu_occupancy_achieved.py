@@ -27,12 +27,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
@@ -46,30 +45,28 @@ _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    if not load_cases(run, (_ACHIEVED,), "--section Occupancy"):
-        return
-    every = load_cases(run, (*METRICS, _ACHIEVED, _ISSUE), "--section Occupancy")
-    hits = []
-    for case in every:
-        known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
-        if known is None or achieved is None:
-            continue
-        fit = compute_occupancy(*known)
-        allowed, blocks, sms = fit.pct, count_blocks(case.facts), case.facts.device.get("sm_count")
-        if blocks and sms and blocks < sms * fit.active_blocks:
-            continue  # the grid is too small to fill the SMs: that is ncu-small-grid
-        if allowed - achieved > POINTS:
-            evidence = f"{format_pct(achieved)} of {format_pct(allowed)} occupancy is reached"
-            unused = 100 * (1 - (case.get(_ISSUE) or 0.0))
-            estimate = min(100 * (allowed - achieved) / allowed, case.headroom, unused)
-            hits.append(Hit(case, estimate, None, evidence))
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "balance the work between blocks and between warps; smaller blocks; longer kernels",
-        "sightline stats occupancy AFTER: achieved_pct nearer to theoretical_pct",
-    )
+def _hit(case: Case) -> Hit | None:
+    known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
+    if known is None or achieved is None:
+        return None
+    fit = compute_occupancy(*known)
+    blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
+    if blocks and sms and blocks < sms * fit.active_blocks:
+        return None  # the grid is too small to fill the SMs: that is ncu-small-grid
+    if fit.pct - achieved <= POINTS:
+        return None
+    evidence = f"{format_pct(achieved)} of {format_pct(fit.pct)} occupancy is reached"
+    unused = 100 * (1 - (case.get(_ISSUE) or 0.0))
+    estimate = min(100 * (fit.pct - achieved) / fit.pct, case.headroom, unused)
+    return Hit(case, estimate, None, evidence, is_symptom=True)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(_ACHIEVED,),
+    more=(*METRICS, _ISSUE),
+    record="--section Occupancy",
+    fix="balance the work between blocks and between warps; smaller blocks; longer kernels",
+    verify="sightline stats occupancy AFTER: achieved_pct nearer to theoretical_pct",
+)

@@ -12,10 +12,10 @@ Evidence
 
 Threshold
     Theoretical occupancy < 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy). Ours besides:
-    schedulers that issue in under 60 % of the cycles, where that was measured; a grid that does
-    not fit at once, as room for more would stay empty; and issue slots or throughputs recorded,
-    as low occupancy alone is no harm. Estimate: 1 − occupancy, not more than the unused issue
-    slots and what is left to the speed of light; global.
+    schedulers that issue in under 60 % of the cycles, where that was measured; a grid that fills
+    this room, as room for more would stay empty (one of exactly a wave was made for it); and issue
+    slots or throughputs recorded, as low occupancy alone is no harm. Estimate: 1 − occupancy, not
+    more than the unused issue slots and what is left to the speed of light; global.
 
 Fix
     Fewer registers (__launch_bounds__, smaller tiles), less shared memory per block, other block
@@ -31,16 +31,17 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import THEORETICAL_PCT, Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
-RULE = Rule("ncu-occupancy-limit", "Low theoretical occupancy", explains=("ncu-issue-slots",))
+RULE = Rule(
+    "ncu-occupancy-limit", "Low theoretical occupancy", explains=(*WAITS, "ncu-occupancy-achieved")
+)
 ISSUE = 0.6
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _FIX = {
@@ -50,19 +51,6 @@ _FIX = {
     "blocks": "use larger blocks",
     "barriers": "use fewer barriers per block",
 }
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (*METRICS, _ISSUE), "--section Occupancy --section SchedulerStats")
-    yield from make_findings(
-        RULE,
-        [h for c in every if (h := _hit(c)) is not None],
-        every,
-        lambda h: f"{h.evidence}.",
-        lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
-        "sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it helped",
-    )
 
 
 def _hit(case: Case) -> Hit | None:
@@ -75,11 +63,22 @@ def _hit(case: Case) -> Hit | None:
     if (issue is None and case.light is None) or (issue is not None and issue >= ISSUE):
         return None
     blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
-    if blocks and sms and blocks <= sms * result.active_blocks:
+    if blocks and sms and blocks < sms * result.active_blocks:
         return None  # all blocks are resident at once: room for more would stay empty
     estimate = min(100 - result.pct, case.headroom, 100.0 if issue is None else 100 * (1 - issue))
     evidence = (
         f"{result.active_warps} of {result.max_warps} warps fit an SM ({format_pct(result.pct)}), "
         f"limited by {', '.join(result.limiters).replace('_mem', ' memory')}"
     )
-    return Hit(case, estimate, None, evidence, ", ".join(result.limiters))
+    return Hit(case, estimate, None, evidence, ", ".join(result.limiters), is_symptom=True)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*METRICS, _ISSUE),
+    record="--section Occupancy --section SchedulerStats",
+    fix=lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
+    verify="sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it "
+    "helped",
+)

@@ -31,11 +31,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import LIMIT_PCT, Case, Hit, load_cases, make_findings
+from sightline.core.model.declare import Rule
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
 
@@ -57,23 +56,6 @@ _FIX = {
 _OTHERS = "move work to another pipeline, or reduce it"
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and pipe."""
-    every = load_cases(
-        run, [n for names in _NAMES.values() for n in names], "--section ComputeWorkloadAnalysis"
-    )
-    hits = [hit for case in every if (hit := _hit(case)) is not None]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
-        "sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
-        about_limit=True,
-    )
-
-
 def _hit(case: Case) -> Hit | None:
     busy = {p: v for p, names in _NAMES.items() if (v := case.get(*names)) is not None}
     if not busy:
@@ -85,3 +67,14 @@ def _hit(case: Case) -> Hit | None:
     return Hit(
         case, 0.0, 0.0, f"the {pipe} pipeline is used at {busy[pipe]:.1f} % of its peak", pipe
     )
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=[name for names in _NAMES.values() for name in names],
+    record="--section ComputeWorkloadAnalysis",
+    fix=lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
+    verify="sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
+    about_limit=True,
+)

@@ -29,11 +29,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import Case, Hit, load_cases, make_findings
+from sightline.core.model.declare import Rule
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import SM_PCT
 
 RULE = Rule("ncu-slow-pipe", "Held up by one slow pipeline")
@@ -60,23 +59,6 @@ _PIPES = {
 }
 
 
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name and pipe."""
-    pipes = [name for names in _PIPES.values() for name in names]
-    every = load_cases(run, (*_THROUGHPUT, *_SLOTS, *pipes), "--section ComputeWorkloadAnalysis")
-    hits = [hit for case in every if (hit := _hit(case)) is not None]
-    yield from make_findings(
-        RULE,
-        hits,
-        every,
-        lambda h: f"{h.evidence}.",
-        "issue fewer instructions to this pipeline: use another precision, another formula or a "
-        "lookup table",
-        "sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
-        about_limit=True,
-    )
-
-
 def _hit(case: Case) -> Hit | None:
     throughput, issued = case.get(*_THROUGHPUT), case.get(*_SLOTS)
     pipes = {
@@ -96,3 +78,15 @@ def _hit(case: Case) -> Hit | None:
         f"slots in use: the {busiest} pipe is at {top:.1f} %, all at {mean:.1f} % in the mean"
     )
     return Hit(case, 100 * (top - mean) / top, case.get(SM_PCT), text, busiest)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*_THROUGHPUT, *_SLOTS, *(name for names in _PIPES.values() for name in names)),
+    record="--section ComputeWorkloadAnalysis",
+    fix="issue fewer instructions to this pipeline: use another precision, another formula or a "
+    "lookup table",
+    verify="sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
+    about_limit=True,
+)

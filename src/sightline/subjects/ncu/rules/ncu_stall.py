@@ -35,7 +35,9 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.profiled import Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import make_findings
 
 RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8
@@ -133,7 +135,7 @@ def check(run: Run) -> Iterator[Finding]:
         if place:
             evidence += f"; most at {place}"
         estimate = min(row["share_pct"], case.headroom, 100 * (1 - active))
-        hits.append(Hit(case, estimate, None, evidence, reason))
+        hits.append(Hit(case, estimate, None, evidence, reason, is_symptom=True))
     yield from make_findings(
         RULE,
         hits,

@@ -10,12 +10,14 @@ Evidence
     Waves and the blocks of the last one (`sightline stats launch_shape`).
 
 Threshold
-    At least one whole wave, a partial last one, 1 / (whole waves + 1) ≥ 20 %, and achieved
-    occupancy under 80 % of the theoretical, where it was measured (Nsight Compute 2024.1, rule
-    LaunchConfiguration). Estimate, global: what the last wave leaves empty, as a share of all
-    waves; Nsight Compute's is the whole last wave, though its blocks have to run somewhere. A block
-    of the last wave may have to itself what several share in a full one, and takes less time then:
-    so it is never more than what is left to the speed of light, which counts the work of all.
+    At least one whole wave, a partial last one, and 1 / (whole waves + 1) ≥ 20 % (Nsight Compute
+    2024.1, rule LaunchConfiguration; its condition on the achieved occupancy is left out, as that
+    is a mean over SMs that have blocks). Estimate, global: what the last wave leaves empty, as a
+    share of all waves; Nsight Compute's is the whole last wave, though its blocks have to run
+    somewhere. Where it was measured, not more than the warps that were missing: those that fit an
+    SM, all of the time, less those that were there. A block of the last wave may have to itself
+    what several share in a full one, and takes less time then: so it is never more than what is
+    left to the speed of light, which counts the work of all.
 
 Fix
     Choose grid or block size so that the grid is a whole number of waves, or use a persistent
@@ -30,32 +32,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from sightline.core.model.declare import Finding, Rule
-from sightline.core.model.run import Run
+from sightline.core.model.declare import Rule
 from sightline.core.units import format_several
-from sightline.diagnosis.profiled import Case, Hit, load_cases, make_findings
+from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
-RULE = Rule("ncu-tail-effect", "Tail effect", explains=("ncu-occupancy-achieved",))
+RULE = Rule(
+    "ncu-tail-effect", "Tail effect", explains=("ncu-occupancy-achieved", "ncu-imbalance", *WAITS)
+)
 TAIL_SHARE = 0.2
-ACHIEVED_SHARE = 0.8
+LEAST_PCT = 2.0  # ours: below it nothing is to be won
 _ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
-
-
-def check(run: Run) -> Iterator[Finding]:
-    """One finding per kernel name."""
-    every = load_cases(run, (*METRICS, _ACHIEVED), "--section LaunchStats --section Occupancy")
-    yield from make_findings(
-        RULE,
-        [h for c in every if (h := _hit(c)) is not None],
-        every,
-        lambda h: f"{h.evidence} (tail effect).",
-        "choose a grid or block size that fills the last wave, or use a persistent kernel",
-        "sightline stats launch_shape AFTER: tail_idle_pct near 0",
-    )
+_ACTIVE, _ELAPSED = "sm__cycles_active.avg", "sm__cycles_elapsed.max"
 
 
 def _hit(case: Case) -> Hit | None:
@@ -69,14 +60,39 @@ def _hit(case: Case) -> Hit | None:
     fit = compute_occupancy(*known)
     wave = max(1, sms * fit.active_blocks)
     whole, tail = divmod(blocks, wave)
-    achieved = case.get(_ACHIEVED)
-    busy = achieved is not None and achieved >= ACHIEVED_SHARE * fit.pct
-    if not tail or whole < 1 or 1 / (whole + 1) < TAIL_SHARE or busy:
+    if not tail or whole < 1 or 1 / (whole + 1) < TAIL_SHARE:
+        return None
+    gain = min(
+        100 * (1 - tail / wave) / (whole + 1), case.headroom, _find_missing_warps(case, fit.pct)
+    )
+    if gain < LEAST_PCT:
         return None
     return Hit(
         case,
-        min(100 * (1 - tail / wave) / (whole + 1), case.headroom),
+        gain,
         None,
-        f"{format_several(whole, 'full wave')} and a partial wave of "
-        f"{format_several(tail, 'block')}",
+        f"{format_several(whole, 'full wave')} of {format_several(wave, 'block')} and a partial "
+        f"wave of {format_several(tail, 'block')}",
     )
+
+
+def _find_missing_warps(case: Case, allowed_pct: float) -> float:
+    """Of the warps that fit, those that were not there, in the mean over SMs and time, %."""
+    achieved = case.get(_ACHIEVED)
+    if achieved is None or not allowed_pct:
+        return 100.0
+    active, elapsed = case.get(_ACTIVE), case.get(_ELAPSED)
+    busy = active / elapsed if active is not None and elapsed else 1.0
+    return max(0.0, 100 * (1 - achieved / allowed_pct * busy))
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*METRICS, _ACHIEVED, _ACTIVE, _ELAPSED),
+    record="--section LaunchStats --section Occupancy",
+    summary="{} (tail effect).",
+    fix="choose a grid or block size that fills the last wave, or use a persistent kernel",
+    verify="sightline stats launch_shape AFTER: tail_idle_pct near 0",
+    needs_sm_count=True,
+)

@@ -12,10 +12,10 @@ Evidence
 
 Threshold
     Nsight Compute 2024.1 (rule UncoalescedGlobalAccess) speaks at any excess; here from 5 % of
-    all on, below which nothing is to be won. Estimate: excess / all, local, weighed with the
-    throughput of the L2, or, of the share that misses there, with that of device memory: the one
-    where that is more (as its rule MemoryCacheAccessPattern does). Ours besides: the kernel gets
-    no shorter than what the next unit needs.
+    all on, below which nothing is to be won. Estimate: of L1, L2 and device memory, what each moved
+    beyond what is needed. Where one of these binds the kernel, the kernel shrinks to what the next
+    unit needs, which may then be as busy as that one is today; else a unit gives back the time
+    of the excess.
 
 Fix
     Let neighboring threads access neighboring addresses; use structures of arrays; stage
@@ -34,16 +34,29 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import DRAM, L2
+from sightline.diagnosis.kernel_bounds import DRAM, L1, L2, WAITS
 from sightline.subjects.ncu.rules._uncoalesced import Access, find_uncoalesced
 
-RULE = Rule("ncu-uncoalesced-global", "Uncoalesced global accesses")
+RULE = Rule(
+    "ncu-uncoalesced-global",
+    "Uncoalesced global accesses",
+    explains=(
+        *WAITS,
+        "ncu-access-pattern",
+        "ncu-l1-limit",
+        "ncu-memory-limit",
+        "ncu-occupancy-achieved",
+    ),
+)
 _ACCESS = Access(
     moved="memory_l2_theoretical_sectors_global",
     needed="memory_l2_theoretical_sectors_global_ideal",
     things="sectors",
-    units=(L2, DRAM),
-    hit_rates=(None, "lts__t_sector_hit_rate.pct"),
+    units={
+        L1: (),
+        L2: ("lts__t_sectors_srcunit_tex.sum",),
+        DRAM: ("dram__sectors_read.sum", "dram__sectors_write.sum"),
+    },
 )
 
 

@@ -12,8 +12,8 @@ Evidence
 
 Threshold
     Nsight Compute 2024.1 (rule UncoalescedSharedAccess) speaks at any excess; here from 5 % of
-    all on, below which nothing is to be won. Estimate: excess / all, local, weighed with the
-    throughput of the L1. Ours besides: the kernel gets no shorter than what the next unit needs.
+    all on, below which nothing is to be won. Estimate: excess / all, of the L1's wavefronts
+    that are of shared memory; where the L1 binds the kernel, what the next unit needs is left.
 
 Fix
     Change the layout or width of shared accesses so that a warp needs one wavefront.
@@ -31,16 +31,17 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.profiled import L1
+from sightline.diagnosis.kernel_bounds import L1, WAITS
 from sightline.subjects.ncu.rules._uncoalesced import Access, find_uncoalesced
 
-RULE = Rule("ncu-uncoalesced-shared", "Uncoalesced shared accesses")
+RULE = Rule(
+    "ncu-uncoalesced-shared", "Uncoalesced shared accesses", explains=("ncu-wavefronts", *WAITS)
+)
 _ACCESS = Access(
     moved="memory_l1_wavefronts_shared",
     needed="memory_l1_wavefronts_shared_ideal",
     things="wavefronts",
-    units=(L1,),
-    hit_rates=(None,),
+    units={L1: ()},
 )
 
 

@@ -1,0 +1,59 @@
+"""Findings about one kernel that say once more what another one explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sightline.core.model.declare import Finding, Rule
+
+_LOUD = ("critical", "warning", "info")
+
+
+def absorb_symptoms(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
+    """The findings without those that another one about the same kernel explains (`Rule.explains`).
+
+    A finding explains another one where it gains at least half as much and is no less severe: the
+    time is the same, and the cause says what to change. It names what it took in.
+    """
+    taken: dict[int, int] = {}
+    places: dict[str, list[int]] = {}
+    for i, f in enumerate(found):
+        if not f.abstained and "kernel" in f.where:
+            places.setdefault(f.where["kernel"], []).append(i)
+    for here in places.values():
+        # The largest first: it takes in what is explained by others, too.
+        for i in sorted(here, key=lambda i: -(found[i].gain_ns or 0)):
+            declared = rules.get(found[i].rule)
+            if declared is None or i in taken:
+                continue
+            for j in here:
+                if found[j].rule in declared.explains and _is_most(found[i], found[j]):
+                    taken.setdefault(j, i)
+    return [
+        _name_symptoms(f, [found[j] for j in sorted(taken) if _find_root(taken, j) == i])
+        for i, f in enumerate(found)
+        if i not in taken
+    ]
+
+
+def _find_root(taken: Mapping[int, int], place: int) -> int:
+    """What took in this finding, or what took that one in."""
+    while place in taken:
+        place = taken[place]
+    return place
+
+
+def _is_most(cause: Finding, symptom: Finding) -> bool:
+    return bool(cause.gain_ns) and (
+        2 * (cause.gain_ns or 0) >= (symptom.gain_ns or 0)
+        and _LOUD.index(cause.severity) <= _LOUD.index(symptom.severity)
+    )
+
+
+def _name_symptoms(cause: Finding, symptoms: Sequence[Finding]) -> Finding:
+    if not symptoms:
+        return cause
+    titles = dict.fromkeys(f.title.split(":")[0] for f in symptoms)
+    line = f"seen also as: {', '.join(t[:1].lower() + t[1:] for t in titles)}"
+    return replace(cause, evidence=(*cause.evidence, line))

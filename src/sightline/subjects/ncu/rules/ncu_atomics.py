@@ -1,0 +1,111 @@
+"""Atomic operations wait for each other at the same few addresses.
+
+Symptom
+    One slice of the L2, or the L1's shared memory, does atomic operations nearly all the time,
+    while the other units have little to do.
+
+Why it hurts
+    Atomic operations on one address are done one after the other, by the one L2 slice that holds
+    it, however many SMs ask for them.
+
+Evidence
+    Busy cycles of the atomic units: of the busiest slice and of all; the instructions that were
+    executed (`sightline stats instruction_mix`); the source line with most samples.
+
+Threshold
+    The busiest slice, or shared memory by atomics, at 60 % of its peak or more, and more than any
+    other unit (Speed of Light: from 60 % on a unit is well utilized). Where nobody counted that:
+    atomics are executed, no unit is at 60 %, and the line with most samples is an atomic
+    operation. Estimate, global: without the waits, the kernel is as long as the busiest other unit
+    needs.
+
+Fix
+    Add up in registers (by warp) and in shared memory (by block), and have one atomic operation a
+    block; or spread it over several copies that are added at the end.
+
+False positives
+    Atomics that are the algorithm itself, such as a queue's counter: then fewer, larger turns.
+
+References
+    CUDA C++ Programming Guide, "Atomic Functions"; Nsight Compute, Kernel Profiling Guide, "Memory
+    Tables" (L2 cache, reductions and atomics).
+"""
+
+from __future__ import annotations
+
+import re
+
+from sightline.core.model.declare import Rule
+from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.kernel_bounds import L1, WAITS, Case
+from sightline.diagnosis.kernel_estimates import Hit, relieve
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.facts import TIME
+from sightline.roofline.placement import LATENCY_PCT
+
+RULE = Rule(
+    "ncu-atomics",
+    "Contended atomics",
+    explains=(*WAITS, "ncu-imbalance", "ncu-wavefronts", "ncu-occupancy-achieved"),
+)
+_SLICES = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
+_SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum.pct_of_peak_sustained_elapsed"
+# CUDA's functions, the classes of libcu++, Triton's and Numba's.
+_CALL = re.compile(r"\batomic\w*|\bred\.|\batom\.", re.IGNORECASE)
+
+
+def _hit(case: Case) -> Hit | None:
+    # REDUX is an addition within a warp.
+    everywhere = case.count_opcodes("ATOM", "RED") - case.count_opcodes("REDUX")
+    of_shared = case.count_opcodes("ATOMS")
+    if case.facts.opcodes and not everywhere:
+        return None
+    busiest, mean = (case.get(_SLICES.format(which)) for which in ("max", "avg"))
+    shared, other = case.get(_SHARED) or 0.0, case.find_next_limit({})
+    least = max(LATENCY_PCT, 0.0 if other is None else other.pct)
+    if busiest is not None and busiest >= least:
+        return Hit(
+            case,
+            100.0 if other is None else 100 * (1 - other.pct / busiest),
+            None,
+            f"{_count(everywhere - of_shared)}atomic operations keep one slice of the L2 busy for "
+            f"{format_pct(busiest)} of the time, and all of them for {format_pct(mean or 0.0)}",
+            "global memory",
+            other,
+            relieves_limit=True,
+        )
+    used = case.use(L1)
+    if used and shared >= least * 0.99 and shared >= LATENCY_PCT:
+        return relieve(
+            case,
+            {L1: min(100.0, 100 * shared / used)},
+            f"{_count(of_shared)}atomic operations keep shared memory busy for "
+            f"{format_pct(shared)} of the time",
+            "shared memory",
+        )
+    line = case.hot_line
+    if not everywhere or not case.waits or line is None or not _CALL.search(line.text or ""):
+        return None
+    return Hit(
+        case,
+        min(line.share_pct, case.headroom),
+        None,
+        f"{_count(everywhere)}atomic operations, at the line where {format_pct(line.share_pct)} of "
+        "the samples wait",
+        "shared memory" if of_shared > everywhere / 2 else "global memory",
+    )
+
+
+def _count(instructions: float) -> str:
+    return f"{format_count(round(instructions))} warp-wide " if instructions else ""
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=(*(_SLICES.format(which) for which in ("max", "avg")), _SHARED, TIME),
+    record="--set full",
+    fix="add up in registers and shared memory first and have one atomic operation a block, or "
+    "spread it over several copies that are added at the end",
+    verify="sightline stats speed_of_light AFTER: another unit over 60 %",
+)

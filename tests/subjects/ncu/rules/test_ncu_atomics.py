@@ -1,0 +1,75 @@
+"""ncu-atomics: atomic operations that wait for each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.profiled import DRAM, L1, L2, MEMORY, SM, profiled
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
+
+RULE = "ncu-atomics"
+SLICES = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
+SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum.pct_of_peak_sustained_elapsed"
+OPCODES = "sass__inst_executed_per_opcode_with_modifier_all"
+UNITS = {SM: 1.0, MEMORY: 2.0, L1: 1.0, L2: 2.0, DRAM: 2.0}
+ONE_SLICE = {SLICES.format("max"): 80.0, SLICES.format("avg"): 1.0}
+COUNTED = {OPCODES: (1000.0, {"REDG.E.ADD.STRONG.GPU": 900, "REDUX.SUM": 50, "LDG.E": 50})}
+
+
+def test_one_slice_of_the_l2(tmp_path: Path) -> None:
+    """Busy for 80 % of the time; then memory, at 2 %, as busy as the slice is: 2 / 80 are left."""
+    assert_speaks(
+        profiled(tmp_path, UNITS | ONE_SLICE | COUNTED),
+        RULE,
+        cost_ns=9750,
+        gain_ns=9750,
+        evidence=["900 warp-wide atomic operations", "one slice of the L2 busy for 80.0 %"],
+        fix="one atomic operation a block",
+        severity="warning",
+        confidence="medium",
+    )
+
+
+def test_shared_memory(tmp_path: Path) -> None:
+    """72 of the L1's 90 %: 18 % are left of it, and the SM needs 30 %."""
+    counted = {OPCODES: (1000.0, {"ATOMS.ADD": 600, "LDG.E": 400})}
+    assert_speaks(
+        profiled(tmp_path, {SM: 30.0, MEMORY: 70.0, L1: 72.0, SHARED: 72.0} | counted),
+        RULE,
+        cost_ns=5833,
+        gain_ns=5833,
+        evidence=["600 warp-wide atomic operations keep shared memory busy for 72.0 %"],
+        fix="one atomic operation a block",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {SLICES.format("max"): 59.9},
+        {DRAM: 85.0, MEMORY: 85.0},
+        {OPCODES: (1000.0, {"REDUX.SUM": 500, "LDG.E": 500})},
+    ],
+    ids=["less than 60 %", "another unit is busier", "no atomics"],
+)
+def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, UNITS | ONE_SLICE | COUNTED | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}, time=None), RULE, "--set full")
+
+
+def test_it_takes_in_its_symptoms(tmp_path: Path) -> None:
+    waiting = {
+        "smsp__issue_active.avg.per_cycle_active": 0.001,
+        "launch__waves_per_multiprocessor": 4.0,
+    }
+    run = profiled(tmp_path, UNITS | ONE_SLICE | COUNTED | waiting)
+    assert answers(run, "ncu-issue-slots")
+    said = [f for f in run.findings() if not f.abstained]  # type: ignore[attr-defined]
+    assert [f.rule for f in said] == [RULE]
+    assert said[0].evidence[-1] == "seen also as: low issue slot utilization, latency bound"
