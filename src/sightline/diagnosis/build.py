@@ -148,6 +148,7 @@ def build_finding(
     method: str | None = None,
     direct_ns: int | None = None,
     states_limit: bool = False,
+    is_asked: bool = False,
 ) -> Finding:
     """The finding, as all rules make it; without a severity, the share that it gains decides.
 
@@ -174,6 +175,7 @@ def build_finding(
         rows=tuple(evidence.rows),
         sources=tuple(advice.sources),
         states_limit=states_limit,
+        is_asked=is_asked,
         direct_ns=direct_ns,
     )
 

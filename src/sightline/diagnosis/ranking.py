@@ -19,7 +19,7 @@ _GENERAL_TIMES = 4
 def rank_findings(
     priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int
 ) -> list[Finding]:
-    """The largest gain first, then remarks, then abstentions.
+    """What the recording was made for, the largest gain, then remarks, then abstentions.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
     gains four times what they do: who ends the narrow one has less of the general one.
@@ -38,6 +38,7 @@ def rank_findings(
         range(len(priced)),
         key=lambda i: (
             (f := priced[i]).abstained,
+            not f.is_asked,
             not (bound and f.states_limit),
             f.is_remark,
             f.severity == "info",

@@ -206,6 +206,7 @@ class Finding:
     rows: tuple[dict[str, Any], ...] = ()  # evidence to look up: ids, times, sizes
     sources: tuple[str, ...] = ()  # where the threshold and the advice come from
     states_limit: bool = False
+    is_asked: bool = False  # it answers what the recording was made for, and stands first
     direct_ns: int | None = None  # what is lost in the places where it is seen
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate
 

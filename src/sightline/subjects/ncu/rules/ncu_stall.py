@@ -38,6 +38,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import make_findings
+from sightline.diagnosis.stall_advice import advise_on_stall
 
 RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8
@@ -45,66 +46,6 @@ SHARE_PCT = 30.0
 LINE_PCT = 10.0
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
-
-# What the warp waits for, and what helps.
-_ADVICE = {
-    "long_scoreboard": (
-        "for data of L1, L2 or device memory (global, local, texture)",
-        "coalesce the loads, reuse data in shared memory or registers, load earlier (prefetch, "
-        "cp.async), or hold more loads in flight per thread",
-    ),
-    "short_scoreboard": (
-        "for shared memory or special functions (the MIO)",
-        "remove bank conflicts, use wider shared accesses, keep values in registers, and replace "
-        "divisions and transcendental functions in the loop",
-    ),
-    "lg_throttle": (
-        "for a free slot in the queue of global and local memory instructions",
-        "use fewer, wider accesses (float4), and look for spilled registers",
-    ),
-    "mio_throttle": (
-        "for a free slot in the queue of shared memory and special instructions",
-        "use fewer, wider shared accesses, and spread special functions",
-    ),
-    "tex_throttle": (
-        "for a free slot in the texture queue",
-        "fetch less, or load through the L1 instead",
-    ),
-    "math_pipe_throttle": (
-        "for a busy arithmetic pipeline",
-        "expected of a busy pipeline: move work to another pipeline or to the tensor cores",
-    ),
-    "wait": (
-        "for the fixed latency of their own instructions",
-        "use more independent instructions per thread (unroll) or more warps per SM",
-    ),
-    "barrier": (
-        "at a barrier for other warps of their block",
-        "balance the work before the barrier, use smaller blocks, or split barriers "
-        "(arrive and wait)",
-    ),
-    "membar": ("at a memory fence", "use fences of smaller scope, or fewer of them"),
-    "sleeping": ("asleep", "poll less often, or not at all"),
-    "branch_resolving": (
-        "for branch targets",
-        "use fewer jumps: unroll, or predicate short branches",
-    ),
-    "no_instruction": (
-        "for instructions that are not in the cache",
-        "make the hot loop smaller, avoid long unrolled code and jumps over it",
-    ),
-    "dispatch_stall": ("for the dispatcher", "look for register bank conflicts"),
-    "imc_miss": (
-        "for constants that are not in the cache",
-        "read constants with one address per warp, or pass less data as constants",
-    ),
-    "drain": (
-        "after their last instruction for stores to complete",
-        "store less at the end of the kernel, and coalesce the stores",
-    ),
-    "not_selected": ("while other warps issue", "while other warps issue"),
-    "gmma": ("for the warp group's tensor cores", "expected of busy tensor cores"),
-}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -140,15 +81,10 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         hits,
         every,
-        lambda h: f"Warps wait {_advice(h)[0]}: {h.evidence}.",
-        lambda h: _advice(h)[1],
+        lambda h: f"Warps wait {advise_on_stall(h.subject)[0]}: {h.evidence}.",
+        lambda h: advise_on_stall(h.subject)[1],
         "sightline stats stalls AFTER: a smaller share of this reason",
     )
-
-
-def _advice(hit: Hit) -> tuple[str, str]:
-    other = (f"for {hit.subject}", "see the Kernel Profiling Guide on this reason")
-    return _ADVICE.get(hit.subject, other)
 
 
 def _places(run: Run) -> dict[tuple[int, str], str]:
