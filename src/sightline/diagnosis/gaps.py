@@ -38,6 +38,12 @@ class Claim:
     list_next: Callable[[], pl.DataFrame]  # parts in which the host went on, of other rules
     period: str | None = None  # how often they come back
 
+    def select_part(self, run: Run, which: pl.Expr) -> Claim:
+        """The claim to some of the gaps alone."""
+        gaps = self.gaps.filter(which)
+        cost = sum_column(gaps, "duration_ns")
+        return replace(self, gaps=gaps, cost_ns=cost, pct=100 * cost / sum_windows(run))
+
     @property
     def worst_ns(self) -> int:
         """The most on one device."""

@@ -12,8 +12,6 @@ from sightline.diagnosis.price import share_of
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
 # of a recording that lacks what would tell, that its kernels take most of the time is known.
 MAJOR_PCT = 10.0
-# So many times the gain of every narrower finding puts a general one first (ours).
-_GENERAL_TIMES = 4
 
 
 def rank_findings(
@@ -22,7 +20,7 @@ def rank_findings(
     """What the recording was made for, the largest gain, then remarks, then abstentions.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
-    gains four times what they do: who ends the narrow one has less of the general one.
+    gains so many times what they do as its rule says: who ends the narrow one has less of it.
 
     Gains of the program's window come before those of profiled kernels, which a kernel profiler
     runs one by one, with other clocks: the two are no measure for each other. Of findings about one
@@ -62,15 +60,19 @@ def _take_gain(found: Finding, unit: str) -> float:
 
 def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[bool]:
     """Which findings are general ones that a narrower one comes before."""
-    general = [f.rule in rules and rules[f.rule].is_general for f in found]
+    times = [rules[f.rule].general if f.rule in rules else 1.0 for f in found]
     narrow = [
         _weigh_gain(f)
-        for f, is_general in zip(found, general, strict=True)
-        if not (is_general or f.abstained or f.is_remark or f.severity == "info" or _is_unsure(f))
+        for f, general in zip(found, times, strict=True)
+        if not (f.abstained or f.is_remark or f.severity == "info" or _is_unsure(f))
+        and general == 1
         and share_of(f.rule) == OF_WINDOW
     ]
-    least = _GENERAL_TIMES * max(narrow, default=0)
-    return [g and _weigh_gain(f) < least for f, g in zip(found, general, strict=True)]
+    most = max(narrow, default=0)
+    return [
+        general > 1 and _weigh_gain(f) < general * most
+        for f, general in zip(found, times, strict=True)
+    ]
 
 
 def _lead_by_causes(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[int]:

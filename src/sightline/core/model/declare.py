@@ -134,10 +134,11 @@ class Rule:
     What a rule that `explains_lateness` finds on ranks that come late to collectives is taken into
     the finding of the rule that `finds_late_ranks`: it says why, and is no second problem. What a
     rule `explains` are rules whose findings about the same kernel are a symptom of its own: it says
-    what to change, they say that something is. The causes come first. What a rule that
-    `is_general` finds says that something is, such as launching too slowly: a narrower finding
-    beside it comes first. Rules of a `vendor` list what that vendor's own tool lists; they are
-    asked on request only, since other rules say what it costs.
+    what to change, they say that something is. The causes come first. What a
+    `general` rule finds says that something is, such as launching too slowly: a narrower finding
+    beside it comes first, unless the general one gains so many times as much. Rules of a `vendor`
+    list what that vendor's own tool lists; they are asked on request only, since other rules say
+    what it costs.
     """
 
     name: str
@@ -147,7 +148,7 @@ class Rule:
     finds_late_ranks: bool = False
     explains_lateness: bool = False
     explains: tuple[str, ...] = ()
-    is_general: bool = False
+    general: float = 1.0
 
 
 class Price(NamedTuple):

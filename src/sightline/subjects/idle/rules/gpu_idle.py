@@ -43,7 +43,7 @@ from sightline.diagnosis.gaps import Claim, are_the_profilers
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
 
-RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,), is_general=True)
+RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,), general=4)
 
 IDLE_PCT = 15.0
 MANY = 10  # iterations that are a loop, and not a program that did something twice

@@ -61,7 +61,7 @@ RULE = Rule(
     "The host cannot launch kernels fast enough",
     causes=(causes.LAUNCHES,),
     explains_lateness=True,
-    is_general=True,
+    general=4,
 )
 
 
