@@ -36,6 +36,21 @@ def test_largest_gain_first_notes_and_abstentions_last():
     assert [f.rule for f in ranked(found, QUIET)] == ["b", "a", "c", "d"]
 
 
+@pytest.mark.parametrize(
+    ("general", "narrow", "first"),
+    [(300, 100, "sync-in-step"), (500, 100, "launch-bound"), (90, 100, "sync-in-step")],
+)
+def test_a_narrow_finding_comes_before_a_general_one(general: int, narrow: int, first: str) -> None:
+    """Unless that launches come late gains four times what ending the waits would."""
+    found = [finding("launch-bound", general, "critical"), finding("sync-in-step", narrow)]
+    assert ranked(found, QUIET)[0].rule == first
+
+
+def test_what_was_asked_for_comes_first() -> None:
+    found = [finding("sync-in-step", 900), finding("sampled-stalls", 5, is_asked=True)]
+    assert [f.rule for f in ranked(found, QUIET)] == ["sampled-stalls", "sync-in-step"]
+
+
 def test_the_window_comes_before_profiled_kernels():
     found = [
         finding("ncu-latency", 900),

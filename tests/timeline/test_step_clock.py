@@ -68,6 +68,17 @@ def test_whole_periods_only(tmp_path: Path) -> None:
     assert list_steady_steps(opened(tmp_path, events)).height == 9
 
 
+def test_steps_that_warm_up_are_left_out(tmp_path: Path) -> None:
+    """The first three of eight take 900, 300 and 200 µs, the others 100."""
+    events, at = [], 0
+    for number, took in enumerate([900, 300, 200, 100, 101, 99, 100, 100]):
+        events += [step(number, at, took), launch(at, 2, number + 1)]
+        events.append(kernel("k", at + 10, 20, number + 1))
+        at += took
+    steady = list_steady_steps(opened(tmp_path, events))
+    assert (steady.item(0, "step"), steady.height) == ("ProfilerStep#3", 5)
+
+
 def test_unmarked_loops_have_the_same_clock(tmp_path: Path) -> None:
     """Ranges of the optimizer end the steps of a host that runs ahead of its device."""
     events = [e for e in _run_ahead(10, 100) if not e["name"].startswith("ProfilerStep")]

@@ -8,11 +8,13 @@ it is the recorded one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from sightline.core.algebra.intervals import measure_cover
 from sightline.core.algebra.lookup import find_rows
@@ -39,31 +41,56 @@ Anchors = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 class UnrecordedRun(Run):
     """A run whose rows have the times of `moves`: of each rank, recorded moments and the new ones.
 
-    `ops` are the device operations' times: device_op_id, start_ns and end_ns.
+    `ops` are the device operations' times: device_op_id, start_ns and end_ns; `moved` are the times
+    of each table that was asked for.
     """
 
     ops: pl.DataFrame = field(default_factory=pl.DataFrame)
     moves: dict[int, Anchors] = field(default_factory=dict)
+    moved: dict[str, dict[str, pl.Series]] = field(default_factory=dict)
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """A table with the moved times."""
+        """A table with the moved times, of which only the columns that are asked for are made."""
         rows = super().scan(name)
         moments = load_table(name).moments
         if not moments or name in FROM_FACTS or not self.moves:
             return rows
-        frame = rows.collect()
-        if name == "device_ops":
-            at = find_rows(self.ops.get_column("device_op_id"), frame.get_column("device_op_id"))
-            columns = [self.ops.get_column(c).gather(at) for c in ("start_ns", "end_ns")]
-            frame = frame.with_columns(c.fill_null(frame.get_column(c.name)) for c in columns)
-            moments = [m for m in moments if m not in ("start_ns", "end_ns")]
-        return frame.with_columns(_move(frame, name, self.moves) for name in moments).lazy()
+
+        def read(
+            columns: list[str] | None, wanted: pl.Expr | None, limit: int | None, _size: int | None
+        ) -> Iterator[pl.DataFrame]:
+            asked = columns or rows.collect_schema().names()
+            still = [c for c in asked if c not in moments]
+            moved = self._move_table(name)
+            frame = rows.select(still or "rank").collect()
+            frame = frame.with_columns(moved[c] for c in asked if c in moments).select(asked)
+            frame = frame if wanted is None else frame.filter(wanted)
+            yield frame if limit is None else frame.head(limit)
+
+        return register_io_source(read, schema=rows.collect_schema())
+
+    def _move_table(self, name: str) -> dict[str, pl.Series]:
+        """The moved times of a table, made once."""
+        if name not in self.moved:
+            moments = load_table(name).moments
+            own = ["device_op_id"] if name == "device_ops" else []
+            frame = super().scan(name).select("rank", *own, *moments).collect()
+            made = {c: _move(frame, c, self.moves) for c in moments}
+            if own:
+                ids = frame.get_column("device_op_id")
+                at = find_rows(self.ops.get_column("device_op_id"), ids)
+                for c in ("start_ns", "end_ns"):
+                    made[c] = self.ops.get_column(c).gather(at).fill_null(frame.get_column(c))
+            self.moved[name] = made
+        return self.moved[name]
 
     def with_window(self, window: str | None) -> UnrecordedRun:
         """The same run, asked about another part of its timeline."""
         if window == self.window:
             return self
-        return UnrecordedRun(self.parts, window, self._tables, ops=self.ops, moves=self.moves)
+        return UnrecordedRun(
+            self.parts, window, self._tables, ops=self.ops, moves=self.moves, moved=self.moved
+        )
 
     def restore(self, moments: pl.Series, rank: int) -> pl.Series:
         """When moments of a rank were on the recorded timeline, ns."""

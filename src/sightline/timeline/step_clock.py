@@ -28,6 +28,9 @@ SCHEMA = {
 # A pattern of several steps in turn (accumulation, engines that alternate) is believed from two
 # whole periods on: the steps of a loop that was recorded for a while are few.
 _LEAST_PERIODS = 2
+# A step of the begin that takes a quarter more than the median one is start-up (ours: steps of
+# programs that do the same in each vary by less).
+_WARM, _LEAST_TO_WARM = 1.25, 4
 _FOUND_ON_DEVICE = "kernel order"
 _LAUNCHED = ("rank", "device_id", "stream_id", "end_ns", "called_ns")
 
@@ -44,7 +47,7 @@ def list_steps(run: Run) -> pl.DataFrame:
 
 
 def list_steady_steps(run: Run) -> pl.DataFrame:
-    """The rows of list_steps without each rank's first, over whole periods, where it has three.
+    """The rows of list_steps without each rank's first and what is start-up, over whole periods.
 
     A rank with two steps keeps the second, with one step that one. Where steps differ in turn, as
     with gradient accumulation, as many are left out at the begin as exceed whole periods.
@@ -148,10 +151,23 @@ def _list_steady_steps(run: Run) -> pl.DataFrame:
     ops = _list_launched(run).drop_nulls("called_ns")
     parts = []
     for (rank,), mine in steps.partition_by("rank", as_dict=True, maintain_order=True).items():
-        settled = mine.slice(1) if mine.height > 1 else mine
+        settled = _leave_out_warming(mine.slice(1) if mine.height > 1 else mine)
         called = ops.filter(pl.col("rank") == rank).get_column("called_ns")
         parts.append(settled.slice(settled.height % _count_in_turn(settled, called)))
     return pl.concat(parts)
+
+
+def _leave_out_warming(steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps from the first one on that takes as long as most, of four or more.
+
+    The first ones allocate, tune and load: they are start-up. At most half are left out.
+    """
+    if steps.height < _LEAST_TO_WARM:
+        return steps
+    took = steps.get_column("end_ns") - steps.get_column("start_ns")
+    usual = took <= _WARM * took.median()  # type: ignore[operator]
+    first = int(usual.arg_max() or 0)
+    return steps.slice(min(first, steps.height // 2))
 
 
 def _count_in_turn(steps: pl.DataFrame, called: pl.Series) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sightline.core.model.run import Run
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import Event, call, kernel, launched, opened
 
 RULE = "serialized-streams"
@@ -43,6 +43,24 @@ def test_200_us_behind_200_us(tmp_path: Path) -> None:
     )
     assert "legacy default stream" in (found.cause or "")
     assert (found.method or "").startswith("bound")
+
+
+def test_the_legacy_default_stream_between_four(tmp_path: Path) -> None:
+    """48 kernels of 200 µs on four blocking streams, one of 1 µs on the default stream behind each.
+
+    All are launched at the begin. Without the default stream's waits four run at a time: 2.4 ms
+    of 9.7, and the small ones behind each other.
+    """
+    events, at = [], 700
+    for n in range(48):
+        events += launched(12 * n, small("solve", at, 200, 13 + n % 4, blocks=20))
+        events += launched(12 * n + 6, small("log", at + 202, 1, 7, blocks=1))
+        at += 206
+    run = opened(tmp_path, events, deviceProperties=[{**A100, "computeMinor": 0}])
+    (found,) = answers(run, RULE)
+    assert found.confidence == "medium"
+    assert "legacy default stream" in (found.cause or "")
+    assert found.gain_ns == pytest.approx(48 * 206_000 - 12 * 200_000, rel=0.15)
 
 
 def test_event_waits_are_named(tmp_path: Path) -> None:

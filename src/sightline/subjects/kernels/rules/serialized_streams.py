@@ -56,6 +56,7 @@ RULE = Rule("serialized-streams", "Streams that take turns")
 OVERLAP_SHARE = 0.1
 # CUPTI's number of the legacy default stream (CUPTI documentation, CUpti_ActivityKernel: streamId).
 _DEFAULT_STREAM = 7
+_OFTEN = 10  # waits in each direction that are no chance (ours)
 _DEVICE = ["rank", "device_id"]
 _SHAPE = ["registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes"]
 _GRID = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
@@ -113,7 +114,7 @@ def check(run: Run) -> Iterator[Finding]:
             cause=_name_cause(waits),
             sources=("CUDA C++ Programming Guide: Streams",),
         ),
-        confidence="medium" if _is_by_default_stream(waits) else "low",
+        confidence="medium" if _is_in_both_directions(waits) else "low",
         is_bound=True,
     )
     yield from keep_notable(run, found)
@@ -227,11 +228,19 @@ def _name_cause(waits: pl.DataFrame) -> str:
     return "no event wait is recorded there: what orders the streams is not known"
 
 
-def _is_by_default_stream(waits: pl.DataFrame) -> bool:
-    """Whether most waits are for a kernel of the legacy default stream, or one of it for others.
+def _is_in_both_directions(waits: pl.DataFrame) -> bool:
+    """Whether the default stream waits for others, and others behind it, again and again.
 
-    That stream's waits are no guess: it orders all blocking streams.
+    That is no chance: it orders all streams that were not made to ignore it. What ended last before
+    a kernel behind it may be the one that it had waited for itself.
     """
+    default = pl.col("stream_id") == _DEFAULT_STREAM
+    counts = waits.select(its=default.sum(), others=(~default).sum()).row(0)
+    return _is_by_default_stream(waits) and min(counts) >= _OFTEN
+
+
+def _is_by_default_stream(waits: pl.DataFrame) -> bool:
+    """Whether most waits are for a kernel of the legacy default stream, or one of it for others."""
     default = (pl.col("stream_id") == _DEFAULT_STREAM) | (pl.col("other_stream") == _DEFAULT_STREAM)
     told = pl.col("wait_by") == "event"
     return 2 * waits.filter(default & ~told.fill_null(value=False)).height >= waits.height
