@@ -84,7 +84,7 @@ def _patterns() -> Iterator[str]:
 def _kinds() -> Iterator[str]:
     yield "## Kinds of kernels"
     yield ""
-    yield "By what names kernels are told apart (`sightline stats kernel_kinds`), an example of each."
+    yield "By their names (`sightline stats kernel_kinds`), with an example of each."
     yield ""
     yield "| kind | example | source |"
     yield "|---|---|---|"
