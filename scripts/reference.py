@@ -9,13 +9,20 @@ from pathlib import Path
 from sightline.core import registry
 from sightline.core.model.columns import Column
 from sightline.core.model.run import page
+from sightline.subjects.kernels.patterns.table import PATTERNS
+from sightline.timeline.kernel_kinds import list_kinds
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
 
 def reference() -> str:
     """The whole page."""
-    return "\n".join([*_head(), *_formats(), *_analyses(), *_rules(), *_tables()]) + "\n"
+    return (
+        "\n".join(
+            [*_head(), *_formats(), *_analyses(), *_rules(), *_patterns(), *_kinds(), *_tables()]
+        )
+        + "\n"
+    )
 
 
 def _head() -> Iterator[str]:
@@ -59,6 +66,30 @@ def _rules() -> Iterator[str]:
     yield "## Rules"
     for _, module in registry.load_members("rules"):
         yield f"\n### {module.RULE.name}\n\n```text\n{page(module)}\n```"
+    yield ""
+
+
+def _patterns() -> Iterator[str]:
+    yield "## Patterns of operators"
+    yield ""
+    yield "What the rules in the second column look for in recorded operators, the narrower first."
+    yield ""
+    yield "| pattern | rule | what a program does | what to do | source |"
+    yield "|---|---|---|---|---|"
+    for p in PATTERNS:
+        yield f"| {p.name} | {p.rule} | {p.cause} | {p.fix} | {p.source} |"
+    yield ""
+
+
+def _kinds() -> Iterator[str]:
+    yield "## Kinds of kernels"
+    yield ""
+    yield "By their names (`sightline stats kernel_kinds`), with an example of each."
+    yield ""
+    yield "| kind | example | source |"
+    yield "|---|---|---|"
+    for row in list_kinds():
+        yield f"| {row.kind} | `{row.example}` | {row.source} |"
     yield ""
 
 

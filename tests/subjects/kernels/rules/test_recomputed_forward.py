@@ -11,7 +11,7 @@ from support.rules import assert_silent, assert_speaks
 RULE, X = "recomputed-forward", [1024, 1024]
 
 
-def step(folder: Path, *, again: list[int], recorded: bool = True) -> Run:
+def step(folder: Path, *, again: list[int], number: int | None = 9) -> Run:
     """A forward operator, its backward node in which another one runs, and what that is for."""
     return run_of(
         folder,
@@ -19,7 +19,7 @@ def step(folder: Path, *, again: list[int], recorded: bool = True) -> Run:
         backward(
             "GeluBackward0",
             5,
-            op("aten::gelu", again, sequence=9 if recorded else None),
+            op("aten::gelu", again, sequence=number),
             op("aten::gelu_backward", X, X),
         ),
     )
@@ -39,4 +39,8 @@ def test_one_of_three_kernels(tmp_path: Path) -> None:
 
 def test_other_shapes_and_what_autograd_does_not_record(tmp_path: Path) -> None:
     assert_silent(step(tmp_path / "a", again=[1024, 1023]), RULE)
-    assert_silent(step(tmp_path / "b", again=X, recorded=False), RULE)
+    assert_silent(step(tmp_path / "b", again=X, number=None), RULE)
+
+
+def test_what_has_the_number_of_its_node_is_the_node_itself(tmp_path: Path) -> None:
+    assert_silent(step(tmp_path, again=X, number=5), RULE)

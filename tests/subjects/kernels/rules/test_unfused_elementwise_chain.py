@@ -59,14 +59,14 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
 
 
 def test_turns_of_a_loop_are_no_chain(tmp_path: Path) -> None:
-    """One kernel four times depends on itself, for all that is recorded; two make chains of two."""
-    assert_silent(opened(tmp_path / "a", queued(*[(POINTWISE, 100)] * 4)), RULE)
+    """One kernel eight times depends on itself, for all that is known; two make chains of two."""
+    assert_silent(opened(tmp_path / "a", queued(*[(POINTWISE, 100)] * 8)), RULE)
     assert_speaks(
-        opened(tmp_path / "b", queued(*[(POINTWISE, 150), ("elementwise_kernel", 100)] * 4)),
+        opened(tmp_path / "b", queued(*[(POINTWISE, 150), ("elementwise_kernel", 100)] * 8)),
         RULE,
-        cost_ns=400_000,
-        gain_ns=400_000,
-        evidence=["4 chains of 2.0 kernels"],
+        cost_ns=800_000,
+        gain_ns=800_000,
+        evidence=["8 chains of 2.0 kernels"],
         fix="torch.compile",
     )
 

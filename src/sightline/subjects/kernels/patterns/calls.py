@@ -94,6 +94,10 @@ def _list_calls(run: Run) -> Calls | None:
         operators.is_in(ids.filter(host.get_column("sequence_id").is_not_null()).implode())
     )
     outer = find_host_ancestor(run, table.get_column("call"), recorded)
+    # What has the number of the backward node around it is the node's own work.
+    number = host.get_column("sequence_id")
+    own = number.gather(find_rows(ids, outer)) == number.gather(find_rows(ids, node))
+    outer = outer.zip_with(~own.fill_null(value=False), outer.clear(outer.len()))
     steps = ids.filter(said.match(OPTIMIZER_STEP))
     step = find_host_ancestor(run, table.get_column("call"), steps)
     table = table.with_columns(

@@ -92,7 +92,7 @@ PATTERNS = (
         "largest-by-topk",
         "topk for the largest alone",
         match_each("aten::topk", _keep_largest),
-        cause="topk(x, 1) selects by radix what a reduction finds in one pass",
+        cause="a topk for one element selects by radix what a reduction finds in one pass",
         fix="torch.max(x, dim)",
         source="PyTorch: torch.topk, torch.max",
     ),

@@ -144,7 +144,7 @@ PATTERNS = (
     Pattern(
         "updates-one-by-one",
         "Tensors updated one by one",
-        match_row("aten::(?:mul_|add_|lerp_|sub_|copy_) {64,}", keep=_keep_updates),
+        match_row("aten::(?:mul_|add_|lerp_|sub_) {64,}", keep=_keep_updates),
         cause="tensors are updated one after the other, as in a moving average of weights",
         fix="torch._foreach_lerp_ (torch.optim.swa_utils.get_ema_multi_avg_fn)",
         source="PyTorch: torch.optim.swa_utils (get_ema_multi_avg_fn)",

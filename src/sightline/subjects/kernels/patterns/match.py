@@ -94,7 +94,7 @@ def _is_notable(kernels: pl.DataFrame, pattern: Pattern, windows: int, operation
     """Whether enough time of kernels goes, or enough of them where the host's time goes, too."""
     lost = kernels.select(((1 - pl.col("factor")) * pl.col("length")).sum()).item()
     gone = kernels.filter(pl.col("factor") == 0).height if pattern.with_host else 0
-    return max(lost / windows, gone / max(operations, 1)) >= NOTABLE_PCT / 100
+    return bool(max(lost / windows, gone / max(operations, 1)) >= NOTABLE_PCT / 100)
 
 
 def _find_kernels(

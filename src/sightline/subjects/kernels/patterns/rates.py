@@ -21,7 +21,7 @@ def find_memory_rate(run: Run) -> float | None:
 
     At most the datasheet's of the fastest device, which stands in where no pass comes near it.
     """
-    own = (
+    own: float | None = (
         place_operators(run)
         .filter(pl.col("flop").is_null() & (pl.col("moved_bytes") >= _TELLING_BYTES))
         .select((1e9 * pl.col("moved_bytes") / pl.col("kernel_ns")).quantile(0.75))

@@ -97,7 +97,7 @@ PATTERNS = (
         "put-onto-few-rows",
         "Accumulating writes onto few rows",
         match_each(_PUT, _keep_put),
-        cause="index_put_ adds very many values to few rows",
+        cause="an accumulating index_put_ adds very many values to few rows",
         fix=_FEWER_ATOMICS,
         source=_PARTITIONED,
         rule="scatter-contention",

@@ -90,7 +90,7 @@ PATTERNS = (
         "gradients-cleared",
         "Gradients cleared instead of dropped",
         _find_cleared_gradients,
-        cause="zero_grad fills all gradients with zeros, to which backward then adds",
+        cause="all gradients are filled with zeros, to which backward then adds (zero_grad)",
         fix="optimizer.zero_grad(set_to_none=True)",
         source="torch.profiler: GradNotSetToNonePattern; PyTorch Performance Tuning Guide",
         with_backward=False,

@@ -67,7 +67,7 @@ PATTERNS = (
         "whole-spectrum-of-real-input",
         "Whole spectrum of a real input",
         match_each("aten::_fft_r2c", _keep_half_spectrum),
-        cause="fft of a real tensor writes both halves of a spectrum that mirror each other",
+        cause="a transform of a real tensor writes both halves of its spectrum, which are mirrored",
         fix="torch.fft.rfft and irfft",
         source="PyTorch: torch.fft.rfft",
     ),

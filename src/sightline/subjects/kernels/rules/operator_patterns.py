@@ -9,9 +9,9 @@ Why it hurts
 
 Evidence
     Names, shapes, types and strides of the operators that launched the kernels, as rows of a table
-    of patterns (`sightline/subjects/kernels/patterns`), each with its source and with what still
-    has to move. The gain is a replay in which that is all that is left, at the rate that the best
-    large passes of the run reach: an upper bound.
+    of patterns (docs/reference.md, "Patterns of operators"), each with its source and with what
+    still has to move. The gain is a replay in which that is all that is left, at the rate that the
+    better large passes of the run reach: an upper bound.
 
 Threshold
     What could be saved is over 5 % of the window (TraceLens agent, 2026-08).

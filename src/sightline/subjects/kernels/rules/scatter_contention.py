@@ -10,7 +10,7 @@ Why it hurts
 Evidence
     Shapes of the operators' inputs: the source has at least 32 elements for each of the result.
     The gain is a replay in which they read the source and write the result at the memory's rate,
-    which is what this run's best large passes reach.
+    which is what this run's better large passes reach.
 
 Threshold
     32 elements for each (ours: all lanes of a warp then meet at one address). What could be saved

@@ -12,7 +12,7 @@ Evidence
     that follow each other directly on a stream. Of each run the longest stays (one pass over the
     data) and, where shapes were recorded, all traffic but what one kernel writes and the next one
     reads. The gain is a replay without the rest, and without what the host does to launch the
-    kernels that are gone: an upper bound. Where the same one to four kernels come four times and
+    kernels that are gone: an upper bound. Where the same one to four kernels come eight times and
     more, they are turns of a loop, and each turn is a run by itself. Kernels that a narrower rule
     speaks for (attention-not-fused, operator-patterns) are not counted.
 
@@ -57,9 +57,9 @@ from sightline.subjects.kernels.rules._shared import (
 RULE = Rule("unfused-elementwise-chain", "Unfused elementwise kernels")
 _SHAPE = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 # Kernels that come so many times in the same order are a loop, whose turns depend on each other or
-# are of other data, for all that is recorded (ours: two or three alike in a row are found in
+# are of other data, for all that is recorded (ours: a few alike in a row are found in
 # formulas, too).
-_TURNS, _LONGEST_TURN = 4, 4
+_TURNS, _LONGEST_TURN = 8, 4
 _LANE = ["rank", "device_id", "stream_id"]
 
 
