@@ -94,7 +94,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-CUPTI',
         suffixes=('.cupti',),
-        version=2,
+        version=4,
         source='docs/formats/cupti.md',
     ),
     Importer(
