@@ -17,6 +17,7 @@ from sightline.core.model.history_folder import list_live, read_live
 from sightline.core.model.history_tables import scan_history
 from sightline.core.talk import CLEAR, LOG_BYTES, Talk
 from support import recording, traces
+from support.campaigns import cover
 
 PROGRAMS = [("exit 0", 0), ("exit 5", 5), ("kill -9 $$", 137)]
 FEW = ("--backend", "torch", "-o", "r")  # nothing watches from outside: the quickest
@@ -70,12 +71,14 @@ def command_of(script: str, *more: str) -> list[str]:
     return [*recording.COMMAND, *FEW, *more, "--", "sh", "-c", f"sleep 0.4; touch ran; {script}"]
 
 
-@pytest.mark.parametrize("both", [False, True], ids=["stderr", "both"])
-@pytest.mark.parametrize("read", [leave_at_once, leave_after_a_line, leave_in_the_middle])
-@pytest.mark.parametrize(("script", "code"), PROGRAMS)
+@pytest.mark.parametrize(
+    ("program", "read", "both"),
+    cover(PROGRAMS, [leave_at_once, leave_after_a_line, leave_in_the_middle], [False, True]),
+)
 def test_a_run_whose_reader_leaves(
-    tmp_path: Path, read: Reader, script: str, code: int, *, both: bool
+    tmp_path: Path, program: tuple[str, int], read: Reader, *, both: bool
 ) -> None:
+    script, code = program
     assert run_with_reader(command_of(script), read, tmp_path, both=both) == code
     assert (tmp_path / "ran").exists()
     folder = tmp_path / "r.sightline"
@@ -85,11 +88,14 @@ def test_a_run_whose_reader_leaves(
     assert ("recording into r.sightline" in log) == (read is leave_at_once)
 
 
-@pytest.mark.parametrize("where", ["2>/dev/full", ">/dev/full 2>&1", "2>&-", "2>&1 >&- | true"])
-@pytest.mark.parametrize(("script", "code"), PROGRAMS)
+@pytest.mark.parametrize(
+    ("where", "program"),
+    cover(["2>/dev/full", ">/dev/full 2>&1", "2>&-", "2>&1 >&- | true"], PROGRAMS),
+)
 def test_a_run_with_standard_error_that_takes_nothing(
-    tmp_path: Path, where: str, script: str, code: int
+    tmp_path: Path, where: str, program: tuple[str, int]
 ) -> None:
+    script, code = program
     (tmp_path / "program").write_text(f"touch ran; {script}")
     told = f"{' '.join(recording.COMMAND)} {' '.join(FEW)} -- sh program {where}"
     passed_on = ["bash", "-o", "pipefail", "-c", told]
@@ -183,18 +189,18 @@ def test_a_watch_with_standard_error_that_takes_nothing(tmp_path: Path, where: s
     assert "Watching" in log and "The history is in h" in log
 
 
-@pytest.mark.parametrize("where", ["2>/dev/full", "2>&-"])
-@pytest.mark.parametrize(
-    ("command", "left"),
-    [
-        ("import a.json -o s.sightline", "s.sightline/run.json"),
-        ("history add --history h a.json --label v=1", "h"),
-        ("export a.json --to chrome -o b.json", "b.json"),
-    ],
-)
+OTHER_WORK = [
+    ("import a.json -o s.sightline", "s.sightline/run.json"),
+    ("history add --history h a.json --label v=1", "h"),
+    ("export a.json --to chrome -o b.json", "b.json"),
+]
+
+
+@pytest.mark.parametrize(("work", "where"), cover(OTHER_WORK, ["2>/dev/full", "2>&-"]))
 def test_other_work_with_standard_error_that_takes_nothing(
-    tmp_path: Path, command: str, left: str, where: str
+    tmp_path: Path, work: tuple[str, str], where: str
 ) -> None:
+    command, left = work
     traces.write(tmp_path, [traces.kernel("k", 0, 5)], "a.json")
     told = f"{sys.executable} -m sightline {command} {where}"
     done = subprocess.run(["sh", "-c", told], cwd=tmp_path, check=False)

@@ -175,7 +175,7 @@ def test_what_is_packed_is_found(tmp_path: Path) -> None:
 
 def test_a_recorder_that_is_killed_leaves_none(tmp_path: Path) -> None:
     program = tmp_path / "solve"
-    program.write_text(SHELL.replace("300000", "3000000"))
+    program.write_text(SHELL.replace("300000", "1000000"))
     program.chmod(0o755)
     here = tmp_path / "here"
     here.mkdir()

@@ -41,7 +41,7 @@ WAITING = """
 import ctypes, sys, time, torch
 x = torch.ones(4, 4)
 torch.mm(x, x)
-if sys.argv[1] == "sleep": time.sleep(6)
+if sys.argv[1] == "sleep": time.sleep(4)
 else: ctypes.PyDLL(None).usleep(6_000_000)  # with the GIL
 for _ in range(3): torch.mm(x, x)
 """

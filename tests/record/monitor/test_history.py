@@ -21,7 +21,7 @@ from sightline.record.monitor import history, seal
 from sightline.record.monitor.history import HistoryWriter, Limits
 from sightline.record.monitor.readings import GPU, HOST, PROCESS, Device, Entity, Event, Reading
 from sightline.record.monitor.rounds import Round
-from support.campaigns import CAMPAIGNS
+from support.campaigns import CAMPAIGNS, sample
 
 H200 = Device(0, "nvidia", "NVIDIA H200", "GPU-0", "0000:10:00.0", "575.57")
 
@@ -340,7 +340,7 @@ def test_a_day_of_eight_gpus(tmp_path: Path) -> None:
     assert told["answer_s"] < 0.5
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", sample(range(20), 4))
 def test_records_that_say_anything_are_read_as_far_as_they_make_sense(
     tmp_path: Path, seed: int, cache: Path
 ) -> None:

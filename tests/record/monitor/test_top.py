@@ -21,6 +21,7 @@ from sightline.record.monitor.top.app import Details, TopApp
 from sightline.record.monitor.top.owners import Owners
 from sightline.record.monitor.top.screen import DRAWN, draw_screen
 from support import fake_nvml as fake
+from support.campaigns import sample
 
 Act = Callable[[TopApp, Any], Coroutine[Any, Any, None]]
 
@@ -115,7 +116,7 @@ def read_screen(app: TopApp) -> str:
 
 
 @pytest.mark.timing
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+@pytest.mark.parametrize("size", sample([(80, 24), (200, 60)], 2))
 def test_keys_and_mouse(nvml_library: Path, tmp_path: Path, size: tuple[int, int]) -> None:
     async def act(app: TopApp, pilot: Any) -> None:
         text = read_screen(app)
