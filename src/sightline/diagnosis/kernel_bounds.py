@@ -80,12 +80,16 @@ class Limit:
 
 @dataclass(frozen=True)
 class HotLine:
-    """The source line with most of a kernel's samples; its text where the report carries it."""
+    """The source line with most of a kernel's samples, or of some of its instructions.
+
+    Its text is there where the report carries the source.
+    """
 
     file: str
     line: int
     share_pct: float
     text: str | None
+    of: str = "of the samples"
 
     def quote(self) -> str:
         """The line for a person, short enough for one line of a screen."""
