@@ -66,9 +66,14 @@ def rule(identifier: str, name: str, section: str, text: str | None = None, **mo
     return message((1, identifier), (2, name), (3, message(*items)), (4, section))
 
 
-def source(reference: int, binary: bytes, functions: dict[str, int]) -> bytes:
+def source(
+    reference: int,
+    binary: bytes,
+    functions: dict[str, int],
+    file: tuple[str, str] = ("scale.cu", "void scale() {}\n"),
+) -> bytes:
     relocations = message(*((1, message((1, n), (2, a), (3, 1))) for n, a in functions.items()))
-    files = message((1, message((1, "scale.cu"), (2, "void scale() {}\n"))))
+    files = message((1, message((1, file[0]), (2, file[1]))))
     return message(
         (1, reference), (4, binary), (5, 8), (6, 8 << 16 | 6), (8, files), (9, relocations)
     )

@@ -45,18 +45,19 @@ _COUNTED = {
     "uniform": "inst_executed_pipe_{}",
     "ipa": "inst_executed_pipe_{}",
 }
-# What the SM's throughput is made of: its pipes, by busy cycles where the profiler counts
-# them, else by issued instructions; and the slots in which it issues.
+# What the SM's throughput is made of: its pipes, by busy cycles where the profiler counts them,
+# else by issued instructions; the slots in which it issues; the constant cache.
 PIPES = {
     pipe: tuple(f"sm__{metric.format(pipe)}.{ending}" for ending in _ENDINGS)
     for pipe, metric in _COUNTED.items()
 }
-ISSUE = "issue"
+ISSUE, CONSTANTS = "issue", "constants"
 PARTS = PIPES | {
+    CONSTANTS: (f"idc__request_cycles_active.{_ENDINGS[0]}",),
     ISSUE: (
         "sm__inst_issued.avg.pct_of_peak_sustained_elapsed",
         "sm__issue_active.avg.pct_of_peak_sustained_elapsed",
-    )
+    ),
 }
 # Operations of the XU pipe (Kernel Profiling Guide, "Pipelines"): special functions, conversions
 # between integer and floating point and of 64 bits, and some of bits.
@@ -80,12 +81,16 @@ class Limit:
 
 @dataclass(frozen=True)
 class HotLine:
-    """The source line with most of a kernel's samples; its text where the report carries it."""
+    """The source line with most of a kernel's samples, or of some of its instructions.
+
+    Its text is there where the report carries the source.
+    """
 
     file: str
     line: int
     share_pct: float
     text: str | None
+    of: str = "of the samples"
 
     def quote(self) -> str:
         """The line for a person, short enough for one line of a screen."""
@@ -174,4 +179,7 @@ class Case:
         return sum(self.facts.opcodes.values())
 
 
-_NAMES = {pipe: f"the {pipe} pipe" for pipe in PIPES} | {ISSUE: "instruction issue"}
+_NAMES = {pipe: f"the {pipe} pipe" for pipe in PIPES} | {
+    ISSUE: "instruction issue",
+    CONSTANTS: "the constant cache",
+}

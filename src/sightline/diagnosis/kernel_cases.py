@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import polars as pl
 
 from sightline.core.algebra.kernel_names import normalize_kernel_name
 from sightline.core.model.run import Run
+from sightline.core.model.source_lines import read_source_lines
 from sightline.diagnosis.kernel_bounds import METRICS, Case, HotLine
 from sightline.errors import MissingDataError
 from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
@@ -15,11 +16,16 @@ from sightline.roofline.facts import Facts, load_facts
 
 
 def load_cases(
-    run: Run, metrics: Iterable[str], record: str, more: Iterable[str] = ()
+    run: Run,
+    metrics: Iterable[str],
+    record: str,
+    more: Iterable[str] = (),
+    opcodes: Collection[str] = (),
 ) -> list[Case]:
     """NVIDIA's profiled kernels with these metrics, and `more` where they were measured.
 
-    None where the run has no such kernels.
+    None where the run has no such kernels. Their hottest line is the one that executes most of
+    these operations, where `opcodes` names some.
 
     Raises MissingDataError, with what to record, where no kernel has any of the metrics.
     """
@@ -37,7 +43,7 @@ def load_cases(
             why="the report lacks the metrics",
             hint=f"Record with  ncu {record}  (or --set full).",
         )
-    return _make_cases(run, every)
+    return _make_cases(run, every, opcodes)
 
 
 def require_sm_count(every: list[Case]) -> None:
@@ -67,8 +73,9 @@ def load_amd_cases(run: Run, *figures: str) -> list[tuple[Case, AmdKernel]]:
     return list(zip(_make_cases(run, [k.facts for k in kernels]), kernels, strict=True))
 
 
-def _make_cases(run: Run, every: list[Facts]) -> list[Case]:
-    times, lines = _sum_program_times(run), _find_hot_lines(run)
+def _make_cases(run: Run, every: list[Facts], opcodes: Collection[str] = ()) -> list[Case]:
+    times = _sum_program_times(run)
+    lines = _find_hot_lines(run) | (_find_lines_of(run, opcodes) if opcodes else {})
     return [
         Case(
             f,
@@ -86,19 +93,45 @@ def _find_hot_lines(run: Run) -> dict[int, HotLine]:
     """
     if not run.rows("pc_samples"):
         return {}
-    texts = {
-        file: content.splitlines()
-        for file, content in run.table("source_files").select("file", "content").iter_rows()
-        if content
-    }
     lines: dict[int, HotLine] = {}
     hot = run.ask("hot_lines").filter(pl.col("line").is_not_null())
-    for kernel, file, line, pct in hot.select("kernel_id", "file", "line", "share_pct").iter_rows():
-        text = texts.get(file, [])[line - 1 : line]
-        best = lines.get(kernel)
-        if best is None or (text and best.text is None):
-            lines[kernel] = HotLine(file, line, pct, text[0].strip() if text else None)
+    for row in hot.iter_rows(named=True):
+        best = lines.get(row["kernel_id"])
+        if best is None or (row["source_text"] and best.text is None):
+            lines[row["kernel_id"]] = HotLine(
+                row["file"] or "", row["line"], row["share_pct"], row["source_text"] or None
+            )
     return lines
+
+
+def _find_lines_of(run: Run, opcodes: Collection[str]) -> dict[int, HotLine]:
+    """Of each kernel the line that executes most of these operations."""
+    executed = run.scan("kernel_metrics").filter(
+        (pl.col("metric") == "inst_executed") & pl.col("instance_id").is_not_null()
+    )
+    code = run.scan("instructions").filter(
+        pl.col("opcode").is_in(list(opcodes)) & pl.col("line").is_not_null()
+    )
+    whole = pl.col("value").sum().over("kernel_id")
+    most = (
+        executed.select("kernel_id", "value", address="instance_id")
+        .join(code.select("kernel_id", "address", "file", "line"), on=["kernel_id", "address"])
+        .group_by("kernel_id", "file", "line")
+        .agg(pl.col("value").sum())
+        .filter(pl.col("value") > 0)
+        .with_columns(share_pct=100 * pl.col("value") / whole)
+        .sort("kernel_id", "value", "line", descending=[False, True, False])
+        .group_by("kernel_id", maintain_order=True)
+        .first()
+        .collect()
+    )
+    texts = read_source_lines(run, most.select("file", "line").iter_rows())
+    return {
+        row["kernel_id"]: HotLine(
+            row["file"] or "", row["line"], row["share_pct"], text, f"of {' and '.join(opcodes)}"
+        )
+        for row, text in zip(most.iter_rows(named=True), texts, strict=True)
+    }
 
 
 def _key_of(f: Facts) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
@@ -30,6 +30,7 @@ def judge_kernels(
     *,
     metrics: Iterable[str],
     more: Iterable[str] = (),
+    opcodes: Collection[str] = (),
     record: str,
     fix: Callable[[Hit], str] | str,
     verify: str,
@@ -40,14 +41,15 @@ def judge_kernels(
     """The `check` of a rule that looks at NVIDIA's profiled kernels one by one.
 
     `find` gives a kernel's hits. It is asked where a kernel has one of `metrics`, which `record`
-    collects, and gets `more` where they are there. `summary` is a sentence with a place for the
+    collects, and gets `more` where they are there. The line that executes most of `opcodes` is
+    quoted, else the one with most samples. `summary` is a sentence with a place for the
     hit's evidence. A check makes one finding per kernel name and subject (`make_findings`).
     """
     asked, beside = tuple(metrics), tuple(more)
 
     def check(run: Run) -> Iterator[Finding]:
         """One finding per kernel name and subject."""
-        every = load_cases(run, asked, record, beside)
+        every = load_cases(run, asked, record, beside, opcodes)
         if needs_sm_count:
             require_sm_count(every)
         hits = (hit for case in every for hit in _list_hits(find(case)))
@@ -147,7 +149,7 @@ def make_findings(
 
 
 def _describe_hot_line(line: HotLine) -> str:
-    return f"hottest line: {line.quote()} ({format_pct(line.share_pct)} of the samples)"
+    return f"hottest line: {line.quote()} ({format_pct(line.share_pct)} {line.of})"
 
 
 def _count_launches(count: int, every: int) -> str:

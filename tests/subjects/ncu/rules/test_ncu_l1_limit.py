@@ -83,3 +83,15 @@ def test_no_reuse_in_registers(tmp_path: Path) -> None:
 def test_shared_memory_with_reuse(tmp_path: Path) -> None:
     counted = {OPCODES: (100.0, {"LDS.128": 9, "FFMA": 20}), SHARED: 200.0}
     assert_silent(profiled(tmp_path, METRICS | counted), RULE)
+
+
+def test_without_counts_by_operation(tmp_path: Path) -> None:
+    """100 requests, 50 multiply-adds of 250 instructions: 20 % stay, and a quarter of the rest."""
+    counted = {
+        "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 1600.0,
+        "smsp__inst_executed.sum": 250.0,
+        ISSUE_PCT: 60.0,
+    }
+    evidence = ["2.0 loads for each multiply-add", "then instruction issue, at 24.0 %"]
+    run = profiled(tmp_path, METRICS | counted)
+    assert_speaks(run, RULE, cost_ns=7333, gain_ns=7333, evidence=evidence, fix="register tiles")

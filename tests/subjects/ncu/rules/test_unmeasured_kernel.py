@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.profiled import SM, TIME, opened
 from support.rules import answers, assert_silent
 from synth_ncu import Kernel, report
@@ -26,12 +28,20 @@ def test_70_percent_without_a_throughput(tmp_path: Path) -> None:
     assert "-k regex:basic" in (found.fix or "")
 
 
-def test_half_of_the_time(tmp_path: Path) -> None:
-    assert_silent(kernels(tmp_path, {TIME: 4_900.0}, {TIME: 5_100.0, SM: 50.0}), RULE)
+@pytest.mark.parametrize("part", [4_900.0, 500.0])
+def test_a_part_that_does_not_lead(tmp_path: Path, part: float) -> None:
+    """Up to half of the time: others weigh more, but nothing can be said of these."""
+    run = kernels(tmp_path, {TIME: part}, {TIME: 10_000.0 - part, SM: 50.0})
+    (found,) = answers(run, RULE)
+    assert f"{part / 100:.1f} % of the profiled time is of 1 kernel" in found.summary
+    assert (found.severity, found.states_limit, found.is_remark) == ("info", False, True)
 
 
-def test_measured(tmp_path: Path) -> None:
-    assert_silent(kernels(tmp_path, {TIME: 7_000.0, SM: 50.0}, {TIME: 3_000.0}), RULE)
+def test_silence(tmp_path: Path) -> None:
+    """Less than a twentieth, or all that was measured."""
+    assert_silent(kernels(tmp_path / "a", {TIME: 9_600.0, SM: 50.0}, {TIME: 400.0}), RULE)
+    measured = {TIME: 5_000.0, SM: 50.0}
+    assert_silent(kernels(tmp_path / "b", measured, measured), RULE)
 
 
 def test_its_name_is_no_tool_of_one_vendor() -> None:

@@ -7,6 +7,7 @@ import polars as pl
 from sightline.core.model.columns import number, pct, text
 from sightline.core.model.declare import Analysis, Param
 from sightline.core.model.run import Run
+from sightline.core.model.source_lines import read_source_lines
 
 ANALYSIS = Analysis(
     "hot_lines",
@@ -24,6 +25,7 @@ ANALYSIS = Analysis(
         text("reason", "the reason most often found there, issued warps left out"),
         text("stall_class", "its class"),
         pct("reason_pct", "its share of the line's samples"),
+        text("source_text", "the line itself, where the recording carries the source"),
     ),
     needs=("profiled_kernels", "pc_samples"),
     params=(Param("top", 10, "rows per kernel"),),
@@ -54,7 +56,7 @@ def run(run: Run, top: int) -> pl.DataFrame:
         .first()
     )
     names = run.scan("profiled_kernels").select("kernel_id", "name")
-    return (
+    answer = (
         per_place.join(waiting, on=["kernel_id", *_PLACE], how="left", nulls_equal=True)
         .join(names, on="kernel_id", how="left")
         .sort("kernel_id", "total", "line", "offset", descending=[False, True, False, False])
@@ -70,4 +72,8 @@ def run(run: Run, top: int) -> pl.DataFrame:
             reason_pct=100 * pl.col("samples") / pl.col("total"),
         )
         .collect()
+    )
+    places = answer.select("file", "line").iter_rows()
+    return answer.with_columns(
+        source_text=pl.Series(read_source_lines(run, places), dtype=pl.String)
     )

@@ -113,6 +113,7 @@ check = judge_kernels(
     _hit,
     metrics=(_LATENCY,),
     more=[_STALL.format(reason) for reason in ("barrier", *_EXCHANGE)],
+    opcodes=("BAR",),
     record="--section WarpStateStats",
     fix=lambda h: _FIX[h.next_limit is not None],
     verify="sightline stats stalls AFTER: less of barrier",

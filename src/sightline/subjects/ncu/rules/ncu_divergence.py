@@ -14,7 +14,7 @@ Threshold
     Under 24 threads per instruction, before or after predication (Nsight Compute 2024.1, rule
     ThreadDivergence). Estimate: 1 − threads / 32. Before predication, of the kernel where the SM
     has more to do than memory: a warp then does one path after the other, whether the SM is busy or
-    waits; not more than what memory leaves. Else, and after predication (instructions that are
+    waits. Else, and after predication (instructions that are
     issued and done by few), local, weighed with the SM throughput.
 
 Fix
@@ -32,7 +32,7 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.diagnosis.kernel_bounds import SM, Case
+from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
@@ -53,13 +53,11 @@ def _hit(case: Case) -> Hit | None:
         evidence += " after predication"
     weight, memory = case.get(SM_PCT), case.get(MEMORY_PCT)
     is_serial = executed is not None and executed < THREADS
+    # No next limit: what diverging paths load apart, one path loads at once.
     if not is_serial or executed is None or weight is None or (memory or 0.0) > weight:
-        # No next limit: what diverging paths load apart, one path loads at once.
         idle = 100 * (1 - min(known) / WARP)
         return Hit(case, idle, 100.0 if weight is None else weight, evidence)
-    idle = 100 * (1 - executed / WARP)
-    limit = case.find_next_limit({SM: idle})
-    return Hit(case, idle, None, evidence, next_limit=limit, relieves_limit=True)
+    return Hit(case, 100 * (1 - executed / WARP), None, evidence, relieves_limit=True)
 
 
 check = judge_kernels(

@@ -36,6 +36,8 @@ References
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import ISSUE, L1, LIMIT_PCT, WAITS, Case
@@ -66,7 +68,37 @@ _SHARED = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in (
 
 _LOADS = ("LDG", "LDS", "LD.", "LDL")
 _FMA = ("FFMA", "HFMA2", "DFMA")
+_LOADED = (_REQUESTS[0], _REQUESTS[2], "smsp__inst_executed_op_shared_ld.sum")
+_MULTIPLIED = [f"smsp__sass_thread_inst_executed_op_{t}fma_pred_on.sum" for t in "fhd"]
+_EXECUTED = "smsp__inst_executed.sum"
+WARP = 32
 REUSE = 4.0  # results a thread computes of each value that it loads
+
+
+class Counts(NamedTuple):
+    """Instructions of a kernel, counted once per warp."""
+
+    loads: float
+    products: float  # floating-point multiply-adds
+    addresses: float  # integer multiply-adds, which take the same pipe
+    whole: float
+
+    @property
+    def has_no_reuse(self) -> bool:
+        """Whether about as much is loaded as is multiplied."""
+        few, many = LEAST_LOADS * self.products, MOST_LOADS * self.products
+        return bool(self.products) and few <= self.loads <= many
+
+
+def _count(case: Case) -> Counts:
+    """By operation where these were counted, else by what the units did."""
+    if case.instructions:
+        counted = (case.count_opcodes(*names) for names in (_LOADS, _FMA, ("IMAD",)))
+        return Counts(*counted, case.instructions)
+    loads = sum(case.get(name) or 0.0 for name in _LOADED)
+    products = sum(case.get(name) or 0.0 for name in _MULTIPLIED) / WARP
+    whole = case.get(_EXECUTED) or 0.0
+    return Counts(loads, products if whole else 0.0, 0.0, whole)
 
 
 def _hit(case: Case) -> Hit | None:
@@ -74,10 +106,9 @@ def _hit(case: Case) -> Hit | None:
     if used is None or used < LIMIT_PCT:
         return None
     requests, shared = (sum(case.get(n) or 0.0 for n in names) for names in (_REQUESTS, _SHARED))
-    loads, products = case.count_opcodes(*_LOADS), case.count_opcodes(*_FMA)
-    has_no_reuse = bool(products) and LEAST_LOADS * products <= loads <= MOST_LOADS * products
+    counts = _count(case)
     if shared > requests:
-        if not has_no_reuse:
+        if not counts.has_no_reuse:
             return None
         evidence = f"the L1 is used at {format_pct(used)} of its peak, mostly as shared memory"
     elif again is None or again < AGAIN_PCT:
@@ -87,31 +118,27 @@ def _hit(case: Case) -> Hit | None:
             f"the L1 is used at {format_pct(used)} of its peak, and {format_pct(again)} of the "
             "accesses hit it"
         )
-    if not has_no_reuse:
+    if not counts.has_no_reuse:
         return relieve(case, {L1: again or 0.0}, evidence)
     less = 100 * (1 - 1 / REUSE)
-    others = 100 * (1 - products / case.instructions)
+    # All but the arithmetic is done once for as many results; the FMA pipe does addresses, too.
+    issued = less * (1 - counts.products / counts.whole)
+    pipe = less * counts.addresses / (counts.addresses + counts.products)
     return relieve(
         case,
         {L1: less},
-        f"{evidence}; {loads / products:.1f} loads for each multiply-add: nothing is used again in "
-        "registers",
-        parts={"lsu": less, "alu": less, ISSUE: others * less / 100} | _share_fma(case, less),
+        f"{evidence}; {counts.loads / counts.products:.1f} loads for each multiply-add: nothing is "
+        "used again in registers",
+        parts={"lsu": less, "alu": less, ISSUE: issued}
+        | dict.fromkeys(("fma", "fmaheavy", "fmalite"), pipe),
     )
-
-
-def _share_fma(case: Case, less: float) -> dict[str, float]:
-    """Of the FMA pipe, which does integer products, too, those of addresses."""
-    addresses, products = case.count_opcodes("IMAD"), case.count_opcodes(*_FMA)
-    share = less * addresses / (addresses + products)
-    return dict.fromkeys(("fma", "fmaheavy", "fmalite"), share)
 
 
 check = judge_kernels(
     RULE,
     _hit,
     metrics=(_HITS,),
-    more=(*_REQUESTS, *_SHARED),
+    more=(*_REQUESTS, *_SHARED, *_LOADED, *_MULTIPLIED, _EXECUTED),
     record="--section MemoryWorkloadAnalysis",
     fix="compute several results from what a thread has loaded (register tiles), stage tiles in "
     "shared memory, load wider (float4)",

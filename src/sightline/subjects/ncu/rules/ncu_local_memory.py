@@ -128,6 +128,7 @@ check = judge_kernels(
     _hit,
     metrics=(_OVERHEAD, *(_SECTORS.format("local", op) for op in _OPS)),
     more=_BESIDE,
+    opcodes=("LDL", "STL"),
     record="--section MemoryWorkloadAnalysis_Tables",
     fix="leave a thread more registers (fewer blocks in __launch_bounds__, a higher "
     "-maxrregcount), or let it need fewer: smaller tiles, less unrolling, arrays indexed by "

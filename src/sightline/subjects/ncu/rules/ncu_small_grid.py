@@ -54,7 +54,7 @@ def _hit(case: Case) -> Hit | None:
         evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
         return Hit(case, 100 * (sms - blocks) / sms, None, evidence, relieves_limit=True)
     waves = case.get(_WAVES)
-    if waves is None or waves >= 1 or not case.waits:
+    if not waves or waves >= 1 or not case.waits:
         return None
     evidence += (
         f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM in the mean, and "

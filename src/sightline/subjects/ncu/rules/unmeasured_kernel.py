@@ -1,18 +1,19 @@
-"""The kernel that takes most of the profiled time was not measured enough to be judged.
+"""Kernels that take part of the profiled time were not measured enough to be judged.
 
 Symptom
-    One kernel takes more than half of all profiled time, and the report has its duration and
-    little else.
+    Of kernels that take a twentieth of all profiled time the report has the duration and little
+    else; or of one that takes more than half of it.
 
 Why it hurts
-    All that can be said is about the others, which matter less.
+    All that can be said is about the others.
 
 Evidence
-    The kernel's share of the profiled time; neither of the two throughputs of Speed of Light was
-    collected for it.
+    The kernels' share of the profiled time; neither of the two throughputs of Speed of Light was
+    collected for them.
 
 Threshold
-    Half of the profiled time (ours: then it outweighs all others together).
+    A twentieth of the profiled time (ours: less is a note in any other rule, too). One kernel of
+    half of it leads: it outweighs all others together.
 
 Fix
     Profile that kernel with all sections: ncu --set full -k regex:NAME -c 1.
@@ -38,8 +39,8 @@ from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import load_facts
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
-RULE = Rule("unmeasured-kernel", "Metrics missing for the largest kernel")
-MOST = 0.5
+RULE = Rule("unmeasured-kernel", "Metrics missing")
+MOST, LEAST = 0.5, 0.05
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -60,26 +61,30 @@ def check(run: Run) -> Iterator[Finding]:
         if facts.get(SM_PCT, MEMORY_PCT) is not None:
             measured.add(name)
     whole = sum(times.values())
-    name = max(times, key=lambda kernel: times[kernel])
-    if name in measured or times[name] < MOST * whole or not whole:
+    missing = sorted(set(times) - measured, key=lambda kernel: -times[kernel])
+    lost = sum(times[name] for name in missing)
+    if not missing or not whole or lost < LEAST * whole:
         return
+    name, is_most = missing[0], times[missing[0]] >= MOST * whole
+    which = shorten_name(name)
     yield build_finding(
         RULE,
         f"{format_pct(100 * times[name] / whole)} of the profiled time is one kernel, and the "
-        "report lacks the metrics that explain it.",
+        "report lacks the metrics that explain it."
+        if is_most
+        else f"{format_pct(100 * lost / whole)} of the profiled time is of "
+        f"{format_several(len(missing), 'kernel')} without the metrics that would explain it.",
         Evidence(
             (
-                f"{format_several(counts[name], 'launch', 'launches')}, {format_ns(times[name])}",
-                "neither the compute nor the memory throughput was collected for it",
+                f"{which}: {format_several(counts[name], 'launch', 'launches')}, "
+                f"{format_ns(times[name])}",
+                "neither the compute nor the memory throughput was collected",
             ),
             where={"kernel": name},
         ),
-        Advice(
-            fix=f"ncu --set full -k regex:{shorten_name(name)} -c 1 ...",
-            verify="sightline findings AFTER",
-        ),
-        title=f"{RULE.title}: {shorten_name(name)}",
+        Advice(fix=f"ncu --set full -k regex:{which} -c 1 ...", verify="sightline findings AFTER"),
+        title=f"{RULE.title} for the largest kernel: {which}" if is_most else RULE.title,
         severity="info",
         confidence="high",
-        states_limit=True,
+        states_limit=is_most,
     )
