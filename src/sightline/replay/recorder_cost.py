@@ -24,7 +24,7 @@ import polars as pl
 
 from sightline.core.algebra.lookup import Texts, mark_rows
 from sightline.core.model.run import Run
-from sightline.timeline.api_calls import launches_kernels
+from sightline.timeline.api_calls import CUPTI_LAUNCH_NS, launches_kernels
 
 _MOST_OF_STRETCH_NS, _SHORT_FRAME_NS = 3_000, 20_000
 _HOT = 0.1  # the quantile of a recording's launch calls that count as hot
@@ -34,9 +34,6 @@ _WAITS = 3
 _LEAST_CALLS = 50
 # A recorder makes the host's work at most five times as long: of 53 sides the most was 2.4.
 _LEAST_LEFT = 0.2
-# What CUPTI's callbacks and records cost a launch under our own recorder: 200 launches of kernels
-# of 1.2 µs took 0.80 ms unrecorded and 1.42 ms recorded, on an H100.
-CUPTI_LAUNCH_NS = 3_100
 _LAYERS = ("op", "python", "runtime", "driver")
 _THREAD = ["rank", "pid", "tid"]
 

@@ -31,6 +31,11 @@ _BUILDS_GRAPH = r"Graph(?:Instantiate|ExecUpdate|AddNode|Add\w+Node|Create)"
 _LAUNCHES_GRAPH = r"^(?:cuda|hip|cu)GraphLaunch"
 _LAUNCHES_KERNELS = r"Launch(?:Cooperative)?Kernel"
 _LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
+# What CUPTI's callbacks and records cost a launch under our own recorder: 200 launches of kernels
+# of 1.2 µs took 0.80 ms unrecorded and 1.42 ms recorded (H100, CUDA 13.0), of a step that waits for
+# the host. Of launches and a synchronization each it was 33 %, of blocking copies of 4 bytes 25 %,
+# of graphs 11 %, and nothing where the device was the limit.
+CUPTI_LAUNCH_NS = 3_100
 # CUPTI's overhead records, as Nsight Systems (SQLite Schema Reference) and Kineto
 # (cupti_strings.cpp) name them: these are the program's own cost, not the profiler's.
 _LOADING_COST = r"(?i)^runtime (?:triggered )?module loading|^lazy function loading"

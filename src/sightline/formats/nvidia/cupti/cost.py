@@ -15,13 +15,9 @@ import polars as pl
 from sightline.core.model.declare import Quality
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.formats.nvidia.cupti.holes import NO_CALLS
+from sightline.timeline.api_calls import CUPTI_LAUNCH_NS
 
 _FEWEST = 4  # pairs: of fewer, the interval is wider than what it says
-# What CUPTI's callbacks and records cost a launch: 200 launches of kernels of 1.2 us took 0.80 ms
-# unrecorded and 1.42 ms recorded (H100, CUDA 13.0), of a step that waits for the host. Of launches
-# and a synchronization each it was 33 %, of blocking copies of 4 bytes 25 %, of graphs 11 %, and
-# nothing where the device was the limit.
-LAUNCH_COST_NS = 3_100
 _MEASURE = "Measure it here:  sightline run --measure-cost -- PROGRAM"
 _SURE = 0.975  # of a two-sided interval of 95 %
 _WHOLE_GRAPHS = 2  # throttle.h
@@ -136,9 +132,9 @@ def _tell_cost(own: int, cpu: int, records: int, whole: int, launches: int) -> Q
     )
     if not launches:
         return Quality("recording_cost", "info", text)
-    inside = launches * LAUNCH_COST_NS
+    inside = launches * CUPTI_LAUNCH_NS
     text += (
-        f": on an H100 about {LAUNCH_COST_NS / 1000:.1f} µs a launch, for "
+        f": on an H100 about {CUPTI_LAUNCH_NS / 1000:.1f} µs a launch, for "
         f"{format_several(launches, 'launch', 'launches')} {format_ns(inside)} "
         f"({format_pct(100 * inside / whole)} of the time); none where the GPU is always busy"
     )
