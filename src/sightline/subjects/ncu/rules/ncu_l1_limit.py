@@ -93,10 +93,12 @@ class Counts(NamedTuple):
 def _count(case: Case) -> Counts:
     """By operation where these were counted, else by what the units did."""
     if case.instructions:
-        loads, products, addresses = (
-            case.count_opcodes(*names) for names in (_LOADS, _FMA, ("IMAD",))
+        return Counts(
+            case.count_opcodes(*_LOADS),
+            case.count_opcodes(*_FMA),
+            case.count_opcodes("IMAD"),
+            case.instructions,
         )
-        return Counts(loads, products, addresses, case.instructions)
     loads = sum(case.get(name) or 0.0 for name in _LOADED)
     products = sum(case.get(name) or 0.0 for name in _MULTIPLIED) / WARP
     whole = case.get(_EXECUTED) or 0.0
