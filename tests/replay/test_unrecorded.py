@@ -55,6 +55,15 @@ def test_no_cost_is_the_recorded_run(tmp_path: Path) -> None:
     assert remove_recorder(_record(tmp_path, think_us=10, kernel_us=2)) is None
 
 
+def test_launches_too_fast_for_a_recorder_show_none(tmp_path: Path) -> None:
+    """2 to 3 µs a launch, of any spread: what CUPTI records takes longer."""
+    events: list[Event] = []
+    noise = random.Random(3)
+    for n in range(STEPS * LAUNCHES):
+        events += [launch(20 * n, 2 + noise.random(), n + 1), kernel("k", 20 * n + 8, 2, n + 1)]
+    assert remove_recorder(opened(tmp_path, events)) is None
+
+
 def test_where_the_device_is_the_limit_nothing_changes(tmp_path: Path) -> None:
     run = _record(tmp_path, think_us=3, kernel_us=40, slow=0.5, frames=3)
     assert remove_recorder(run) is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,8 @@ from sightline.core.model.store import FROM_FACTS
 from sightline.core.model.tables import load_table
 from sightline.replay.gains import starts_in_window
 from sightline.replay.graph import list_nodes
-from sightline.replay.recorder_cost import contract_nodes, estimate_costs
-from sightline.replay.replay import Times, is_op, replay_graph
+from sightline.replay.recorder_cost import RecorderCost, contract_nodes, estimate_costs
+from sightline.replay.replay import is_op, replay_graph
 from sightline.timeline.step_clock import list_steady_steps
 
 # A recorder that takes less of the run changes no answer: so much do runs of one program differ.
@@ -92,6 +93,10 @@ class UnrecordedRun(Run):
             self.parts, window, self._tables, ops=self.ops, moves=self.moves, moved=self.moved
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For workers: the run, and how its times moved."""
+        return {**super().__getstate__(), "ops": self.ops, "moves": self.moves}
+
     def restore(self, moments: pl.Series, rank: int) -> pl.Series:
         """When moments of a rank were on the recorded timeline, ns."""
         recorded, moved = self.moves.get(rank, (np.zeros(1, np.int64), np.zeros(1, np.int64)))
@@ -137,17 +142,17 @@ def _remove_recorder(run: Run) -> Unrecorded | None:
     if not costs:
         return None
     before = _measure_length(run)
-    made = {
-        times: _move_run(run, nodes, replay_graph(contract_nodes(nodes, costs, times)))
-        for times in (1.0, LOW_COST, HIGH_COST)
-    }
-    after, longer, shorter = (_measure_length(each) for each in made.values())
+    bare = _move_run(run, nodes, costs, 1.0)
+    after = _measure_length(bare)
     if after > (1 - LEAST_SHARE) * before:
         return None
+    longer, shorter = (
+        _measure_length(_move_run(run, nodes, costs, times)) for times in (LOW_COST, HIGH_COST)
+    )
     low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
     high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
     is_step = _measure_step(run) > 0
-    return Unrecorded(made[1.0], before, after, round(after * low), round(after * high), is_step)
+    return Unrecorded(bare, before, after, round(after * low), round(after * high), is_step)
 
 
 def _measure_idle(ops: pl.DataFrame) -> float:
@@ -175,10 +180,13 @@ def _measure_step(run: Run) -> int:
     return round(mean or 0)
 
 
-def _move_run(run: Run, nodes: pl.DataFrame, times: Times) -> UnrecordedRun:
-    """The run at the replayed times."""
+def _move_run(
+    run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost], times: float
+) -> UnrecordedRun:
+    """The run at the times of a replay without so many times the recorder's cost."""
+    replayed = replay_graph(contract_nodes(nodes, costs, times))
     device = is_op(nodes)
-    moved = nodes.with_columns(new_start=times.start, new_end=times.end)
+    moved = nodes.with_columns(new_start=replayed.start, new_end=replayed.end)
     ops = (
         moved.filter(device)
         .select(device_op_id="ref_id", start_ns="new_start", end_ns="new_end")

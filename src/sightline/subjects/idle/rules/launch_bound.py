@@ -55,6 +55,7 @@ from sightline.timeline import causes
 from sightline.timeline.callers import find_callers
 from sightline.timeline.host_ranges import find_long_intervals, measure_held
 from sightline.timeline.idle import PACE_INTERVALS, list_system_waits
+from sightline.timeline.step_clock import list_steps
 
 RULE = Rule(
     "launch-bound",
@@ -65,6 +66,9 @@ RULE = Rule(
 )
 
 
+# A loop in Python launches each of its kernels so often in a step; a model of 40 equal layers, of
+# which each launches a kernel once or twice, does not (ours).
+_LEAST_REPEATS = 100
 _USED = ("host_op_id", "parent_id", "rank", "layer", "name", "start_ns", "end_ns")
 
 
@@ -142,12 +146,16 @@ def check(run: Run) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Loop:
-    """Who launches most: its name, how many launches it makes of how many, and their host time."""
+    """Who launches most: its name, how many launches it makes of how many, and their host time.
+
+    `repeats`: how often it launches each kernel in a step.
+    """
 
     caller: str
     launches: int
     of: int
     pct: float
+    repeats: float
 
     @property
     def lines(self) -> list[str]:
@@ -160,7 +168,9 @@ class Loop:
 
     @property
     def fix(self) -> str:
-        """What to do before the whole step is made a graph."""
+        """What to do before the whole step is made a graph; nothing where each layer is its own."""
+        if self.repeats < _LEAST_REPEATS:
+            return ""
         return (
             f"do what {self.caller} does piece by piece in one operator over the whole batch: "
             "vectorize its loop, or call the fused or whole-sequence operator; else "
@@ -174,7 +184,7 @@ def _find_loop(run: Run) -> Loop | None:
         nodes.get_column("kind") == "call"
     )
     took = pl.col("prev_lag_ns").fill_null(0).clip(0) + pl.col("end_ns") - pl.col("start_ns")
-    calls = nodes.filter(launching).select(host_op_id="ref_id", ns=took)
+    calls = nodes.filter(launching).select("node", host_op_id="ref_id", ns=took)
     calls = calls.with_columns(caller=find_callers(run, calls.get_column("host_op_id")))
     each = calls.group_by("caller").agg(pl.col("ns").sum(), launches=pl.len()).drop_nulls("caller")
     whole = max(sum_column(calls, "ns"), 1)
@@ -182,7 +192,11 @@ def _find_loop(run: Run) -> Loop | None:
     if top.is_empty():
         return None
     caller, ns, launches = top.row(0)
-    return Loop(caller, launches, calls.height, 100 * ns / whole)
+    own = calls.filter(pl.col("caller") == caller).get_column("node")
+    kernels = nodes.filter(pl.col("launch").is_in(own.implode())).get_column("name").n_unique()
+    steps = max(list_steps(run).height, 1)
+    repeats = launches / max(kernels * steps, 1)
+    return Loop(caller, launches, calls.height, 100 * ns / whole, repeats)
 
 
 def _describe_steps(run: Run) -> str:

@@ -46,6 +46,7 @@ RULE = Rule(
     "tiny-kernels",
     "Many tiny kernels",
     causes=(causes.SHORT_KERNELS,),
+    general=4,
 )
 
 
