@@ -148,13 +148,15 @@ def test_the_list_needs_no_right(target: Target) -> None:
     assert f"cudaEventSynchronize {why}" in lines
 
 
+@pytest.mark.timing
 def test_costs_are_what_a_probe_costs() -> None:
     """A microsecond a hit or less, here: what the command says before it begins."""
     needs("bpf")
     programs = bpf.Programs()
     try:
-        # 390 ns where nobody else uses the processor; the best of ten, as others do.
-        measured = min(cost.measure_cost(programs) for _ in range(10))
+        # 390 ns where nobody else uses the processor; the middle one of nine, as others do: the
+        # least is one whose calls without probes were held up, and may be nothing at all.
+        measured = sorted(cost.measure_cost(programs) for _ in range(9))[4]
         assert 50 < measured.hit_ns < 1000, measured
         assert programs.attached == 0 and not len(programs.read_calls())
     finally:
