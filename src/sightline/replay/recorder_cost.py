@@ -53,6 +53,11 @@ class RecorderCost:
     taken: pl.Series
     launch_ns: int = 0
 
+    @property
+    def is_any(self) -> bool:
+        """Whether the recorder took anything at all."""
+        return bool(self.launch_ns) or bool(self.taken.max())
+
 
 def estimate_costs(run: Run, nodes: pl.DataFrame) -> dict[int, RecorderCost]:
     """What recording cost the launching threads (of `nodes`) of each rank whose tool is known.

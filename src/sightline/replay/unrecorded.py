@@ -139,7 +139,7 @@ def _remove_recorder(run: Run) -> Unrecorded | None:
     if _measure_idle(nodes.filter(inside)) < LEAST_SHARE:
         return None
     costs = estimate_costs(run, nodes)
-    if not costs:
+    if not any(cost.is_any for cost in costs.values()):
         return None
     before = _measure_length(run)
     bare = _move_run(run, nodes, costs, 1.0)
