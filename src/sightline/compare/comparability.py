@@ -89,7 +89,7 @@ def check_matched(
 
 
 def is_same_model(before: Sequence[Sample], after: Sequence[Sample]) -> bool:
-    """Whether most kinds of products, convolutions and the like have the same shapes."""
+    """Whether most calls of products, convolutions and the like have the same shapes."""
     share = _share_main_shapes(before[0].facts.shapes, after[0].facts.shapes)
     return share is not None and share >= SHAPES_BLOCK_PCT
 
@@ -182,7 +182,7 @@ def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
         return
     text = f"{format_pct(pct)} of the operators' calls have the same input shapes on both sides"
     main = _share_main_shapes(one, other)
-    if pct < SHAPES_BLOCK_PCT and main is not None and is_same_model(before, after):
+    if pct < SHAPES_BLOCK_PCT and main is not None and main >= SHAPES_BLOCK_PCT:
         # A loop that became one operator, or items that a worker loads, is the same model's step.
         of = f"{format_pct(main)} of its products, convolutions, attentions and embeddings do"
         yield Check("shapes", "limits", f"only {text}, but {of}: the same model", pct, main)

@@ -64,7 +64,7 @@ def list_marked_by_clock(run: Run) -> pl.DataFrame:
 
 
 def _list_marked_by_clock(run: Run) -> pl.DataFrame:
-    marks, ops = list_marked_steps(run), _list_launched(run)
+    marks, ops = list_marked_steps(run), run.once(_list_launched)
     return pl.concat(
         [
             clock_steps(mine, ops.filter(pl.col("rank") == rank))
@@ -80,7 +80,7 @@ def _list_steps(run: Run) -> pl.DataFrame:
     found = list_iterations(run)
     if found.is_empty():
         return pl.DataFrame(schema=SCHEMA)
-    ops = _list_launched(run)
+    ops = run.once(_list_launched)
     parts = []
     for (rank,), mine in found.partition_by("rank", as_dict=True, maintain_order=True).items():
         if mine.item(0, "source") == _FOUND_ON_DEVICE:  # it is on the device's clock
@@ -148,7 +148,7 @@ def _list_steady_steps(run: Run) -> pl.DataFrame:
     steps = list_steps(run)
     if steps.is_empty():
         return steps
-    ops = _list_launched(run).drop_nulls("called_ns")
+    ops = run.once(_list_launched).drop_nulls("called_ns")
     parts = []
     for (rank,), mine in steps.partition_by("rank", as_dict=True, maintain_order=True).items():
         settled = _leave_out_warming(mine.slice(1) if mine.height > 1 else mine)

@@ -41,7 +41,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.core.algebra.lookup import find_rows, mark_rows
+from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -50,7 +50,13 @@ from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, abstain, make_finding
 from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.graph import list_nodes
-from sightline.replay.replay import free_calls, is_finish, shorten_thinking
+from sightline.replay.replay import (
+    free_calls,
+    is_finish,
+    is_op,
+    select_calls_of,
+    shorten_thinking,
+)
 from sightline.timeline import causes
 from sightline.timeline.callers import find_callers
 from sightline.timeline.host_ranges import find_long_intervals, measure_held
@@ -180,9 +186,7 @@ class Loop:
 def _find_loop(run: Run) -> Loop | None:
     """The user's range, line or module that most of the launching time is spent in."""
     nodes = list_nodes(run)
-    launching = mark_rows(nodes.get_column("launch"), nodes.height) & (
-        nodes.get_column("kind") == "call"
-    )
+    launching = select_calls_of(nodes, is_op(nodes))
     took = pl.col("prev_lag_ns").fill_null(0).clip(0) + pl.col("end_ns") - pl.col("start_ns")
     calls = nodes.filter(launching).select("node", host_op_id="ref_id", ns=took)
     calls = calls.with_columns(caller=find_callers(run, calls.get_column("host_op_id")))

@@ -37,7 +37,6 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.algebra.lookup import mark_rows
 from sightline.core.algebra.scalars import find_largest, find_span
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
@@ -45,6 +44,7 @@ from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.build import Advice, Evidence, build_finding, keep_notable
 from sightline.replay.gains import sum_windows
 from sightline.replay.graph import list_nodes
+from sightline.replay.replay import is_op, select_calls_of
 from sightline.timeline import causes
 
 RULE = Rule("threads-take-turns", "Threads that launch in turn, and never at once")
@@ -103,8 +103,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _list_launching(nodes: pl.DataFrame) -> pl.DataFrame:
     """The calls that launch: rank, pid, tid, start_ns, end_ns, in order of time."""
-    launches = mark_rows(nodes.get_column("launch"), nodes.height)
-    mine = nodes.filter(launches & (nodes.get_column("kind") == "call"))
+    mine = nodes.filter(select_calls_of(nodes, is_op(nodes)))
     return mine.select(*_PROCESS, "tid", "start_ns", "end_ns").sort("start_ns")
 
 
