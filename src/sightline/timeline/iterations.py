@@ -134,7 +134,7 @@ def _list_iterations(run: Run) -> pl.DataFrame:
     done = pl.concat(known).unique(["rank", "start_ns"], keep="first", maintain_order=True)
     first = done.group_by("rank", maintain_order=True).agg(source=pl.col("source").first())
     done = done.join(first, on=["rank", "source"], how="semi", maintain_order="left")
-    ops = run.table("device_ops", ["rank", "device_id", "stream_id", "name", *_SPAN])
+    ops = run.table("device_ops", ["rank", "device_id", "stream_id", "kind", "name", *_SPAN])
     todo = ops.join(done, on="rank", how="anti")
     found = [_find_by_order(mine) for mine in todo.partition_by("rank", maintain_order=True)]
     return pl.concat([done, *found]).sort("rank", "start_ns")
@@ -183,11 +183,15 @@ def _find_by_order(ops: pl.DataFrame) -> pl.DataFrame:
     )
     mine = ops.join(busiest.head(1), on=stream, how="semi", nulls_equal=True)
     mine = mine.sort("start_ns", maintain_order=True)
-    codes = mine.get_column("name").cast(pl.Categorical).to_physical().cast(pl.UInt64)
-    found = find_period(codes)
-    if found is None:
-        return nothing
-    period, match = found
+    part = _find_repeating(mine)
+    if part is None:
+        # Copies before and behind the loop are more than its few kernels.
+        mine = mine.filter(~pl.col("kind").is_in(["memcpy", "memset"]))
+        if (part := _find_repeating(mine)) is None:
+            return nothing
+    begin, length, period, match = part
+    mine = mine.slice(begin, length)
+    codes = _number_names(mine)
     starts = _find_starts(mine, codes, period)
     if starts.len() <= MIN_REPEATS:
         return nothing
@@ -209,6 +213,17 @@ def _find_by_order(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _number_names(ops: pl.DataFrame) -> pl.Series:
+    return ops.get_column("name").cast(pl.Categorical).to_physical().cast(pl.UInt64)
+
+
+def _find_repeating(ops: pl.DataFrame) -> tuple[int, int, int, float] | None:
+    """What of operations in order repeats: first place, length, period and its match, %."""
+    codes = _number_names(ops)
+    found = find_period(codes)
+    return _find_repeating_stretch(codes) if found is None else (0, codes.len(), *found)
+
+
 def find_period(codes: pl.Series) -> tuple[int, float] | None:
     """After how many places a sequence repeats, and for what share of its places, %; or None.
 
@@ -226,9 +241,33 @@ def find_period(codes: pl.Series) -> tuple[int, float] | None:
     return min(pair for pair in tried if pair[1] >= best * (1 - _BETTER))
 
 
+def _find_repeating_stretch(codes: pl.Series) -> tuple[int, int, int, float] | None:
+    """The stretch of a sequence that repeats where the whole does not: first place, length, period
+    and for what share of its places, %.
+
+    Start-up and tail are other operations. Of each candidate's places those in a row are taken of
+    which nine of ten come back (the largest sum where a place that does counts 1, another -9); the
+    longest stretch counts that holds most of the sequence.
+    """
+    best: tuple[int, int] | None = None
+    for lag in _list_distances(codes):
+        same = codes.slice(lag) == codes.slice(0, codes.len() - lag)
+        miss = MIN_MATCH_PCT / (100 - MIN_MATCH_PCT)
+        sums = same.cast(pl.Float64).replace(0.0, -miss).cum_sum().extend_constant(0.0, 1).shift(1)
+        sums = sums.fill_null(0.0)
+        last = int((sums - sums.cum_min()).arg_max() or 0)
+        first = int(sums.head(last + 1).arg_min() or 0)
+        if best is None or last - first + lag > best[1]:
+            best = first, last - first + lag
+    if best is None or 2 * best[1] < codes.len():
+        return None
+    found = find_period(codes.slice(*best))
+    return None if found is None else (*best, *found)
+
+
 def _list_distances(codes: pl.Series) -> list[int]:
     """Distances between places that look alike, those that explain most places first."""
-    if codes.len() < 2 * MIN_REPEATS:
+    if codes.len() <= MIN_REPEATS:
         return []
     context = min(_CONTEXT, codes.len() // MIN_REPEATS)
     looks = pl.lit(0, pl.UInt64)

@@ -31,7 +31,10 @@ _LEAST_PERIODS = 2
 # A step of the begin that takes a quarter more than the median one is start-up (ours: steps of
 # programs that do the same in each vary by less).
 _WARM, _LEAST_TO_WARM = 1.25, 4
-_FOUND_ON_DEVICE = "kernel order"
+# Frameworks compile and tune in their first few steps (torch.compile's and cuDNN's first ones, CUDA
+# graphs' three before capture); where steps get shorter for longer, their work does (ours).
+_MOST_WARMING = 5
+FOUND_ON_DEVICE = "kernel order"
 _LAUNCHED = ("rank", "device_id", "stream_id", "end_ns", "called_ns")
 
 
@@ -83,7 +86,7 @@ def _list_steps(run: Run) -> pl.DataFrame:
     ops = run.once(_list_launched)
     parts = []
     for (rank,), mine in found.partition_by("rank", as_dict=True, maintain_order=True).items():
-        if mine.item(0, "source") == _FOUND_ON_DEVICE:  # it is on the device's clock
+        if mine.item(0, "source") == FOUND_ON_DEVICE:  # it is on the device's clock
             parts.append(mine.with_columns(host_start_ns="start_ns", host_end_ns="end_ns"))
         else:
             parts.append(clock_steps(mine, ops.filter(pl.col("rank") == rank)))
@@ -160,14 +163,15 @@ def _list_steady_steps(run: Run) -> pl.DataFrame:
 def _leave_out_warming(steps: pl.DataFrame) -> pl.DataFrame:
     """The steps from the first one on that takes as long as most, of four or more.
 
-    The first ones allocate, tune and load: they are start-up. At most half are left out.
+    The first ones allocate, tune and load: they are start-up. At most half are left out, and none
+    where many are longer: their work shrinks.
     """
     if steps.height < _LEAST_TO_WARM:
         return steps
     took = steps.get_column("end_ns") - steps.get_column("start_ns")
     usual = took <= _WARM * took.median()  # type: ignore[operator]
     first = int(usual.arg_max() or 0)
-    return steps.slice(min(first, steps.height // 2))
+    return steps if first > _MOST_WARMING else steps.slice(min(first, steps.height // 2))
 
 
 def _count_in_turn(steps: pl.DataFrame, called: pl.Series) -> int:

@@ -11,6 +11,7 @@ from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.core.units import parse_range_ns
 from sightline.errors import MissingDataError, RequestError
+from sightline.timeline.segments import REPEATING, SEGMENTS, list_segments
 from sightline.timeline.step_clock import list_steady_steps, list_steps
 
 ANALYSIS = Analysis(
@@ -30,12 +31,17 @@ ANALYSIS = Analysis(
         "Default: from the device's first operation's start to its last one's end.",
         "steady: from the end of the first step to the end of the last one, over whole periods "
         "where steps differ in turn; of a single step, that one.",
+        "repeating: from the first to the last usual step, without start-up and tail, which happen "
+        "once; the default where nothing repeats, or what happens once takes too little to matter. "
+        "The report is about it; whole is all of it.",
+        "start-up, tail: what happens once before the usual steps and behind them (`segments`).",
         "step:N: the step whose name ends in N. Steps are marked or found (`iterations`), and last "
         "from the end of the work of the one before to the end of their own (`steps`). "
         "A..B: durations after the device's first operation, as 10ms..25ms.",
     ),
 )
 
+_WHOLE = "first to last GPU operation"
 _STEP_NUMBER = re.compile(r"(\d+)\s*$")
 
 
@@ -48,11 +54,13 @@ def run(run: Run) -> pl.DataFrame:
         .sort("rank", "device_id")
     )
     chosen = run.window
-    if chosen is None:
-        return _add_host(whole.with_columns(window=pl.lit("first to last GPU operation")))
+    if chosen in SEGMENTS:
+        return _of_segment(run, whole, chosen)
+    if chosen in (None, "whole"):
+        return _add_host(whole.with_columns(window=pl.lit(_WHOLE)))
     if chosen == "steady" or chosen.startswith("step:"):
         return _of_steps(run, whole, chosen)
-    first, last = parse_range_ns(chosen, "Write steady, step:3, or a range such as 10ms..25ms.")
+    first, last = parse_range_ns(chosen, "Write steady, step:3, start-up, or a range such as 10ms..25ms.")
     begin = pl.col("window_start_ns") + first
     end = pl.col("window_end_ns") if last is None else pl.col("window_start_ns") + last
     part = whole.with_columns(window_start_ns=begin, window_end_ns=end, window=pl.lit(chosen))
@@ -82,12 +90,42 @@ def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
     spans = steps.group_by("rank").agg(
         pl.col("host_start_ns").min(),
         pl.col("host_end_ns").max(),
-        window_start_ns=pl.col("start_ns").min(),
-        window_end_ns=pl.col("end_ns").max(),
+        pl.col("start_ns").min(),
+        pl.col("end_ns").max(),
     )
+    return _cut(whole, spans, chosen)
+
+
+def _of_segment(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
+    """What repeats, or what happens once before or behind it."""
+    segments = list_segments(run)
+    mine = segments.filter(pl.col("segment") == chosen)
+    if mine.height:
+        steps = mine.item(0, "steps")
+        return _cut(whole, mine, f"the {steps} steps that repeat" if steps else chosen)
+    if chosen == REPEATING:
+        return _add_host(whole.with_columns(window=pl.lit(_WHOLE)))
+    raise MissingDataError(
+        f"there is no window '{chosen}'",
+        why="nothing repeats in the recording, or what happens once takes too little of it",
+    )
+
+
+def _cut(whole: pl.DataFrame, spans: pl.DataFrame, name: str) -> pl.DataFrame:
+    """One span a rank as its devices' windows."""
     return (
         whole.select("rank", "device_id")
-        .join(spans, on="rank", maintain_order="left")
-        .with_columns(window=pl.lit(chosen))
+        .join(
+            spans.select(
+                "rank",
+                "host_start_ns",
+                "host_end_ns",
+                window_start_ns="start_ns",
+                window_end_ns="end_ns",
+            ),
+            on="rank",
+            maintain_order="left",
+        )
+        .with_columns(window=pl.lit(name))
         .filter(pl.col("window_start_ns") < pl.col("window_end_ns"))
     )
