@@ -40,6 +40,9 @@ class Answer:
     devices: list[Row] = field(default_factory=list)
     # Its segments: which part of the timeline the figures are about, one row a device.
     window: list[Row] = field(default_factory=list)
+    # Where much happens once, the figures are of what repeats: start-up, repeating and tail of each
+    # rank, as `sightline stats segments`. Empty where they are of all of it, or of a chosen window.
+    segments: list[Row] = field(default_factory=list)
     # Where the time went: the partition of each device's, or of the main thread's.
     breakdown: list[Row] = field(default_factory=list)
     host_breakdown: list[Row] = field(default_factory=list)
@@ -105,6 +108,20 @@ class Answer:
     def headline(self) -> str:
         """The answer in one or two sentences, written from the ranked findings."""
         return _write_headline(self)
+
+    @cached_property
+    def segments_note(self) -> str | None:
+        """What the figures are not about, since it happens once, in a sentence."""
+        lengths: dict[str, int] = {}
+        for row in self.segments:
+            lengths[row["segment"]] = max(lengths.get(row["segment"], 0), row["duration_ns"])
+        once = [f"{name} ({format_ns(ns)})" for name, ns in lengths.items() if name != "repeating"]
+        if not once:
+            return None
+        return (
+            f"These are figures of what repeats: {' and '.join(once)} happened once, and --window "
+            "whole has all of it."
+        )
 
     @cached_property
     def recorder_note(self) -> str | None:

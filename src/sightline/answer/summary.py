@@ -24,6 +24,7 @@ from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
 from sightline.timeline.host_parts import has_only_host
+from sightline.timeline.segments import REPEATING, select_repeating
 
 if TYPE_CHECKING:
     from sightline.core.model.declare import Finding
@@ -35,6 +36,7 @@ _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 def answer_run(run: Run, own: Sequence[OwnRule] = ()) -> Answer:
     """Everything that views draw; `own` as in `diagnose_run`."""
+    run = select_repeating(run)
     with stage("ask the rules"):
         findings = diagnose_run(run, own)
     with stage("make the tables of the screen"):
@@ -50,6 +52,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         recordings=run.table("recordings").to_dicts(),
         devices=_devices(run),
         window=run.ask("windows").to_dicts() if has_device else [],
+        segments=run.ask("segments").to_dicts() if run.window == REPEATING else [],
         breakdown=run.ask("breakdown").to_dicts() if has_device else [],
         host_breakdown=run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
         step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],

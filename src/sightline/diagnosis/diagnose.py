@@ -12,6 +12,7 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.diagnosis.build import abstain
+from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
 from sightline.diagnosis.symptoms import absorb_symptoms
@@ -21,6 +22,7 @@ from sightline.errors import MissingDataError
 from sightline.replay.graph import list_nodes
 from sightline.replay.unrecorded import remove_recorder
 from sightline.timeline.host_parts import find_longest_window
+from sightline.timeline.segments import measure_whole, select_repeating
 
 if TYPE_CHECKING:
     from sightline.diagnosis.custom.forms import OwnRule
@@ -31,12 +33,14 @@ _AT_ONCE = 4  # rules: each takes memory of its own
 def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
-    They are about the program without its recorder, where that is known to have taken much of the
+    They are about what repeats, where much of the recording happens once (timeline/segments.py), and
+    about the program without its recorder, where that is known to have taken much of the
     host's time; the times in them are those of the recording.
 
     `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
+    run = select_repeating(run)
     bare = remove_recorder(run)
     recorded, run = run, run if bare is None else bare.run
     # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
@@ -62,7 +66,8 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         operations=run.rows("device_ops"),
         window_ns=window_ns,
     )
-    ranked = rank_findings(absorb_symptoms(priced, rules), rules, window_ns=window_ns)
+    once = mark_one_offs(run, absorb_symptoms(priced, rules))
+    ranked = rank_findings(once, rules, window_ns=window_ns, whole_ns=measure_whole(run))
     return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
 
 

@@ -6,18 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.registry import OF_WINDOW
+from sightline.diagnosis.one_offs import ONCE
 from sightline.diagnosis.price import share_of
 
 # Nothing gains much below so much of the window: what the run as a whole is bound by comes first.
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
 # of a recording that lacks what would tell, that its kernels take most of the time is known.
 MAJOR_PCT = 10.0
+# `Finding.where` holds it for what is said of start-up or the tail.
+SEGMENT = "segment"
 
 
 def rank_findings(
-    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int
+    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int, whole_ns: int
 ) -> list[Finding]:
     """What the recording was made for, the largest gain, then remarks, then abstentions.
+
+    Where start-up is most of a recording, `whole_ns` long, of which `window_ns` repeat, it is what
+    the recording as a whole is bound by.
+    What happened once stands behind what each step loses, however much it takes.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
     gains so many times what they do as its rule says: who ends the narrow one has less of it.
@@ -30,17 +37,23 @@ def rank_findings(
     """
     led = _lead_by_causes(priced, rules)
     behind = _put_general_behind(priced, rules)
-    loud = [f.gain_ns or 0 for f in priced if f.severity != "info" and not _is_unsure(f)]
-    bound = 100 * max(loud, default=0) < MAJOR_PCT * max(window_ns, 1)
+    loud = [
+        f.gain_ns or 0
+        for f in priced
+        if f.severity != "info" and not _is_unsure(f) and ONCE not in f.where
+    ]
+    most = 100 * max(loud, default=0)
     order = sorted(
         range(len(priced)),
         key=lambda i: (
             (f := priced[i]).abstained,
             not f.is_asked,
-            not (bound and f.states_limit),
+            not (f.states_limit and SEGMENT in f.where and most < MAJOR_PCT * max(whole_ns, 1)),
+            not (f.states_limit and most < MAJOR_PCT * max(window_ns, 1)),
             f.is_remark,
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
+            ONCE in f.where,
             behind[i],
             -led[i],
             _count_steps_to_cause(f.rule, rules),

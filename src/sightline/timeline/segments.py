@@ -11,7 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.intervals import clip_intervals, measure_cover
-from sightline.core.algebra.scalars import sum_column
+from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.run import Run
 from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steady_steps, list_steps
@@ -55,6 +55,16 @@ def find_repeating_part(run: Run) -> pl.DataFrame:
     is the repeating part then. Several ranks are cut all or none.
     """
     return run.once(_find_repeating_part)
+
+
+def measure_whole(run: Run) -> int:
+    """The longest rank's segments together, ns; 0 where there are none."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    return int(
+        find_largest(list_segments(run).group_by("rank").agg(ns=length.sum()), "ns")
+        if run.rows("device_ops")
+        else 0
+    )
 
 
 def select_repeating(run: Run) -> Run:
@@ -141,7 +151,9 @@ def _measure_parts(run: Run) -> pl.DataFrame:
         .agg(inside_ns=took.sum())
     )
     marked = pl.col("source") != FOUND_ON_DEVICE
-    most = 100 * pl.col("inside_ns") >= _LEAST_KERNELS_PCT * pl.col("kernels_ns")
+    most = (pl.col("kernels_ns") > 0) & (
+        100 * pl.col("inside_ns") >= _LEAST_KERNELS_PCT * pl.col("kernels_ns")
+    )
     return (
         spans.join(windows, on="rank")
         .join(beside, on="rank")

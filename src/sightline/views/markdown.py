@@ -66,9 +66,10 @@ def _where(answer: Answer) -> Iterator[str]:
     if len(rows) > MAX_RANKS:
         yield ""
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
-    if answer.recorder_note:
-        yield ""
-        yield escape_text(answer.recorder_note)
+    for note in (answer.segments_note, answer.recorder_note):
+        if note:
+            yield ""
+            yield escape_text(note)
 
 
 def _findings(answer: Answer) -> Iterator[str]:

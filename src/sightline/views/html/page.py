@@ -27,6 +27,7 @@ from sightline.errors import MissingDataError
 from sightline.session import Session
 from sightline.version import __version__
 from sightline.views.html.first_view import write_first_view, write_panel_list
+from sightline.timeline.segments import select_repeating
 from sightline.views.html.view import PageView
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def write(
     if answer is None:
         with begin_page(run) as finish:
             return finish(Session.of(run).answer(own), title)
-    return _write_page(PageView(run, answer), {}, title)
+    return _write_page(PageView(select_repeating(run), answer), {}, title)
 
 
 @contextmanager
@@ -62,7 +63,7 @@ def begin_page(run: Run) -> Iterator[Callable[..., bytes]]:
 
     Gives the function that takes the answer, and a title, and returns the page.
     """
-    view = PageView(run)
+    view = PageView(select_repeating(run))
     view.span  # noqa: B018 - read once, before the threads want it
     with ThreadPoolExecutor(THREADS, "page") as pool:
         early = {"timeline": pool.submit(lambda: view.timeline.events.height and view.columns)}

@@ -25,6 +25,7 @@ from sightline.answer.cache import identify_run
 from sightline.answer.panels import make_blocks
 from sightline.core import registry
 from sightline.core.model.run import Run
+from sightline.timeline.segments import select_repeating
 from sightline.core.model.span import Span
 from sightline.core.page.blocks import make_text
 from sightline.core.page.declare import Block
@@ -80,7 +81,7 @@ class Panels:
         # One at a time: two would want the same memory, and mostly the same analyses.
         self._making = threading.RLock()
         self._texts: dict[str, str] = {}  # what could not be kept, or is not worth it
-        self._here = PageView(run, served=True)
+        self._here = PageView(select_repeating(run), served=True)
         self._here.span = self.span
 
     def find(self, name: str, wanted: Span | None = None) -> str:
@@ -242,7 +243,7 @@ def _answer_apart(out: Connection, run: Run, span: Span, name: str, part: Span |
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        view = PageView(run, served=True) if part is None else view_part(run, span, part)
+        view = PageView(select_repeating(run), served=True) if part is None else view_part(run, span, part)
         view.span = span
         found: str | Exception = answer_panel(view, name)
     except Exception as error:

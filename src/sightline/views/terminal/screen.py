@@ -6,6 +6,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def render_screen(answer: Answer, width: int = WIDTH) -> Text:
     devices = list(print_devices(answer.use["devices"]))
     blocks = [
         list(_head(answer, prose)),
-        [*_where_the_time_went(answer), *_note_recorder(answer, prose)],
+        [*_where_the_time_went(answer), *_notes(answer, prose)],
         [] if answer.breakdown else devices,
         list(_findings(answer, prose)),
         list(print_events(answer.use["events"])),
@@ -180,9 +181,11 @@ def _where_the_time_went(answer: Answer) -> Iterator[Text]:
         yield from _usage(answer.step_usage, answer.host_breakdown)
 
 
-def _note_recorder(answer: Answer, width: int) -> Iterator[Text]:
-    if answer.recorder_note:
-        yield from wrap_text(answer.recorder_note, "", "", width)
+def _notes(answer: Answer, width: int) -> Iterator[Text]:
+    """Which part of the program the figures are of."""
+    for note in (answer.segments_note, answer.recorder_note):
+        if note:
+            yield from wrap_text(note, "", "", width)
 
 
 def _usage(usage: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[Text]:
@@ -292,7 +295,7 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     gains = answer.gains
     remarks = answer.remarks
     # What the run as a whole is bound by leads where the ranking puts it first.
-    leads = [f for f in judged[:1] if f["states_limit"] and not has_gain(f)]
+    leads = list(takewhile(lambda f: f["states_limit"] and not has_gain(f), judged[:2]))
     shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
     for place, (number, finding) in enumerate(shown):
         if place:
@@ -322,7 +325,7 @@ def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
 def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:
     """The title, and at the right end the rule's name, which `sightline explain` takes."""
     title = make_printable(title)
-    right = rule if rule not in title else ""
+    right = rule
     if len(title) + len(right) + 2 > width:
         yield from (Text(line.plain, style=style) for line in wrap_text(title, "", "   ", width))
         title = ""

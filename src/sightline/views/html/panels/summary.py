@@ -37,8 +37,8 @@ def data(view: PageView) -> list[Block]:
                 "Where the time went", frame, labels, whole="window_ns", same_scale=False
             )
         )
-    if report.recorder_note:
-        found.insert(1, blocks.make_text(report.recorder_note))
+    notes = [note for note in (report.segments_note, report.recorder_note) if note]
+    found[1:1] = [blocks.make_text(note) for note in notes]
     limits = [_limit(row) for row in report.limits]
     limits += [
         {

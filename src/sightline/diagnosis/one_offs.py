@@ -1,0 +1,61 @@
+"""Findings about what happened once: they are no part of what each step costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
+from sightline.core.registry import OF_WINDOW
+from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.price import share_of
+from sightline.timeline.step_clock import list_steps
+
+# A pause is of one step where it holds nearly all of what a finding counts, of so many steps that
+# it would have come back (ours).
+MOST_PCT, LEAST_STEPS = 80.0, 5
+# `Finding.where` holds it for findings of one step.
+ONCE = "once_in_step"
+
+
+def mark_one_offs(run: Run, found: Sequence[Finding]) -> list[Finding]:
+    """The findings, with `where` and evidence saying so where nearly all of one lies in one step.
+
+    What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
+    """
+    steps = list_steps(run).select("rank", "step", step_ns="start_ns", step_end_ns="end_ns")
+    if steps.group_by("rank").len().filter(pl.col("len") >= LEAST_STEPS).is_empty():
+        return list(found)
+    return [_mark(f, steps) for f in found]
+
+
+def _mark(found: Finding, steps: pl.DataFrame) -> Finding:
+    places = [r for r in found.rows if r.get("start_ns") is not None and r.get("end_ns") is not None]
+    if not places or not found.direct_ns or share_of(found.rule) != OF_WINDOW:
+        return found
+    rows = pl.DataFrame(
+        [(r.get("rank", 0), r["start_ns"], r["end_ns"]) for r in places],
+        schema={"rank": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64},
+        orient="row",
+    )
+    each = (
+        rows.join(steps, on="rank")
+        # A pause begins where the step before it ends: it is the next one's.
+        .filter(pl.col("end_ns").is_between("step_ns", "step_end_ns"))
+        .unique(["rank", "start_ns"])
+        .group_by("rank", "step")
+        .agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .sort("ns", "step", descending=[True, False])
+    )
+    if each.is_empty() or 100 * each.item(0, "ns") < MOST_PCT * found.direct_ns:
+        return found
+    share = format_pct(min(100 * each.item(0, "ns") / found.direct_ns, 100.0))
+    count = format_count(steps.filter(pl.col("rank") == each.item(0, "rank")).height)
+    return replace(
+        found,
+        evidence=(*found.evidence, f"{share} of it lies in one of {count} steps: it happens once"),
+        where={**found.where, ONCE: each.item(0, "step")},
+    )
