@@ -54,7 +54,8 @@ def name_answer(found: list[Finding]) -> str:
         return "silence"
     # One rule has a finding for each cause of idle time.
     cause = str(first.where.get("cause", "")).replace("_", " ")
-    name = f"{first.rule}: {cause}" if first.rule == "gpu-idle" else first.rule
+    several = first.rule in ("gpu-idle", "start-up") and cause
+    name = f"{first.rule}: {cause}" if several else first.rule
     # What stands with a number and a gain on the screen is no remark, whatever its severity.
     return f"({name})" if first.is_remark else name
 

@@ -20,6 +20,7 @@ from sightline.timeline.api_calls import (
     orders_streams,
     synchronizes,
 )
+from sightline.timeline.coverage import list_lost_launches
 from sightline.timeline.host_ranges import (
     IN_API,
     LOADING,
@@ -57,6 +58,7 @@ CAUSES = (
     "launch_latency",
     "slow_launch",
     "dependency_wait",
+    "not_recorded",
     "not_started",
     "in_graph",
     "micro_gap",
@@ -78,6 +80,8 @@ IDLE_WAIT_NS = 40_000
 # Gaps up to so many usual intervals between launches are the pace of launching; longer ones are
 # something else that the host did once (ours: a start-up of seconds must not count as pace).
 PACE_INTERVALS = 10
+# A wait for an event of what had ended takes a few µs (replay/graph.py: NO_LONGER_NS).
+_MOST_EVENT_WAIT_NS = 50_000
 
 _IS_COST = pl.col("layer") == "overhead"
 _BY = ["rank", "device_id"]
@@ -161,6 +165,10 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
     found = found.hstack(take_rows(calls, called))
+    earlier = find_rows(host.get_column("host_op_id"), found.get_column("launch_before"))
+    found = _find_lost_launches(
+        run, found.with_columns(called_before_ns=host.get_column("start_ns").gather(earlier))
+    )
     found = _cut_at_launch(found, measure_launch_latency(ops, host))
     ranges, names = list_ranges(run)
     loading = ranges.filter(loads_code(names) & (ranges.select(IN_API | _IS_COST).to_series()))
@@ -191,6 +199,8 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         .then(pl.lit("unknown"))
         .when("in_graph")
         .then(pl.lit("in_graph"))
+        .when(pl.col("lost_ns").is_not_null() | _waits_for_unrecorded(ops, told))
+        .then(pl.lit("not_recorded"))
         .when("on_its_way")
         .then(pl.lit("launch_latency"))
         .when(told)
@@ -216,6 +226,35 @@ def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _find_lost_launches(run: Run, found: pl.DataFrame) -> pl.DataFrame:
+    """Gaps with `lost_ns`: when work was launched in between that is not in the recording.
+
+    It was launched behind the operation before the gap, and ahead of that behind it: the device may
+    have run it all the while.
+    """
+    lost = list_lost_launches(run)
+    row = find_next(found, "called_before_ns", lost, "start_ns", ["rank"])
+    found = found.with_columns(lost_ns=lost.get_column("start_ns").gather(row))
+    between = pl.col("lost_ns") < pl.col("call_ns")
+    return found.with_columns(
+        lost_ns=pl.when(between).then(pl.max_horizontal("lost_ns", "start_ns"))
+    ).with_columns(lost_ns=pl.when(pl.col("lost_ns") < pl.col("end_ns")).then("lost_ns"))
+
+
+def _waits_for_unrecorded(ops: pl.DataFrame, told: pl.Series) -> pl.Expr:
+    """Whether a queued operation waits long for an event, and nothing recorded can be what of.
+
+    Nothing runs on its device in a gap; where the rank has another one, the event may be of that.
+    """
+    devices = ops.select(_BY).unique().group_by("rank").len()
+    alone = devices.filter(pl.col("len") == 1).get_column("rank")
+    return (
+        pl.lit(told)
+        & pl.col("rank").is_in(alone.implode())
+        & (pl.col("queued_ns") >= _MOST_EVENT_WAIT_NS)
+    )
+
+
 def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
     """Gaps with `host_end_ns`, up to which the host is late, and what lies behind the call."""
     # Twice the usual latency: half of all launches take longer than the median.
@@ -234,7 +273,8 @@ def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
     waits = (known & (pl.col("after_ns") > usual)).fill_null(value=False)
     late = known & pl.col("is_late")
     whole = end - start
-    return found.with_columns(
+    lost, lost_at = pl.col("lost_ns").is_not_null(), pl.col("lost_ns")
+    found = found.with_columns(
         slow=slow,
         # What a launch usually takes belongs to what comes before it.
         slow_ns=pl.when(slow)
@@ -254,6 +294,15 @@ def _cut_at_launch(found: pl.DataFrame, latency_ns: int) -> pl.DataFrame:
         .then(returned)
         .otherwise(end),
     ).drop("in_call_ns", "after_ns")
+    # From the launch of what was not recorded on nobody knows.
+    since = pl.when("is_late").then(pl.min_horizontal("host_end_ns", lost_at)).otherwise(start)
+    return found.with_columns(
+        slow=pl.col("slow") & ~lost,
+        slow_ns=pl.when(lost).then(0).otherwise("slow_ns"),
+        host_end_ns=pl.when(lost).then(since).otherwise("host_end_ns"),
+        queued_ns=pl.when(lost).then(end - since).otherwise("queued_ns"),
+        on_its_way=pl.col("on_its_way") & ~lost,
+    )
 
 
 def _list_waits_for_senders(run: Run) -> pl.DataFrame:

@@ -28,6 +28,9 @@ code_loading        inside the launch call, where it is the first of its kernel 
 slow_launch         inside the launch call, where that is unusually long otherwise; preempted,
                     cpu_oversubscribed, interrupted, blocked_io and lock_wait there are so named
 dependency_wait     its stream had been told to wait for an event
+not_recorded        work was launched in between that is not in the recording (a graph's nodes, a
+                    lost buffer), or the stream waits for an event for 50 µs and more while nothing
+                    that was recorded runs and the rank has no other device: unknown, not idle
 micro_gap           it was queued, and the wait is shorter than `micro_ns`
 not_started         it was queued, nothing that is recorded runs, and yet it does not start
 

@@ -71,6 +71,12 @@ _ADVICE = {
         "identify the call (sightline stats idle_parts): a first launch, a graph upload or a "
         "staged copy; do it once before the loop, or on another thread",
     ),
+    "not_recorded": (
+        "launched work waits for something that is not in the recording, or such work runs: the GPU "
+        "may be busy",
+        "record what is missing: the nodes of graphs (nsys --cuda-graph-trace=node), from before "
+        "the work is launched, with larger buffers where some were lost",
+    ),
     "not_started": (
         "launched work does not start, although nothing recorded runs",
         "check for a driver lock, a host callback, another process on the GPU, or kernels that "
@@ -149,7 +155,7 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         title=f"{RULE.title}: {cause.replace('_', ' ')}",
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
-    if cause != "unknown":
+    if cause not in ("unknown", "not_recorded"):
         return found
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
     # what its end would gain nobody can say.

@@ -32,6 +32,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
@@ -68,12 +69,14 @@ def check(run: Run) -> Iterator[Finding]:
         ns = find_largest(segments.filter(pl.col("segment") == name).select(ns=length), "ns")
         if 100 * ns < NOTABLE_PCT * whole:
             continue
-        parts = list(_list_parts(run.with_window(name)))
-        yield build_finding(
+        part = run.with_window(name)
+        unknown = _measure_unrecorded(part)
+        share = format_pct(100 * ns / whole)
+        found = build_finding(
             RULE,
-            f"{title} takes {format_ns(ns)}, {format_pct(100 * ns / whole)} of the recording, and "
-            f"happens once: it is no part of the {format_several(steps, 'step')} that repeat.",
-            Evidence(parts, where={SEGMENT: name}),
+            f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
+            f"part of the {format_several(steps, 'step')} that repeat.",
+            Evidence(list(_list_parts(part)), where={SEGMENT: name}),
             Advice(
                 fix=f"nothing in the step; where it matters, look at it with  --window {name}",
                 verify=f"sightline stats segments AFTER: duration_ns of {name}",
@@ -84,24 +87,44 @@ def check(run: Run) -> Iterator[Finding]:
             title=title,
             states_limit=2 * ns >= whole,
         )
+        yield found if 2 * unknown < ns else _say_unrecorded(found, unknown, ns, steps)
+
+
+def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Finding:
+    """The remark where most of the part is no start-up: what the device did is not known."""
+    return replace(
+        found,
+        title=f"{found.title}: not recorded",
+        summary=f"For {format_ns(unknown_ns)} of the {format_ns(ns)} beside the "
+        f"{format_several(steps, 'step')} that repeat, launched work waits for something that is "
+        "not in the recording: neither idle time nor start-up of the program.",
+        where={**found.where, "cause": "not_recorded"},
+        fix="record from before that work is launched, and all devices",
+        cause="what the device waited for was not recorded",
+    )
+
+
+def _measure_unrecorded(part: Run) -> int:
+    """How much of the time of the device that loses most to it is unknown, ns."""
+    lost = part.ask("idle_rules").filter(pl.col("cause") == "not_recorded")
+    each = lost.group_by("rank", "device_id").agg(ns=pl.col("duration_ns").sum())
+    return find_largest(each, "ns")
 
 
 def _list_parts(part: Run) -> Iterator[str]:
     """What the time of all devices went to, the largest first."""
     breakdown = part.ask("breakdown")
-    idle = (
-        part.ask("idle_rules")
-        .group_by("rule")
-        .agg(ns=pl.col("duration_ns").sum(), longest=pl.col("duration_ns").max())
-    )
-    hosts = part.ask("idle_rules").group_by("rule", "host_op").agg(ns=pl.col("duration_ns").sum())
-    rows = [(sum_column(breakdown, column), f"{word}") for column, word in _PARTS.items()]
-    for rule, ns, longest in idle.select("rule", "ns", "longest").iter_rows():
-        title = registry.load("rules", rule.replace("-", "_")).RULE.title
-        most = hosts.filter((pl.col("rule") == rule) & (2 * pl.col("ns") > ns))
-        name = most.get_column("host_op").drop_nulls()
+    rows = [(sum_column(breakdown, column), word) for column, word in _PARTS.items()]
+    is_unknown = (pl.col("cause") == "not_recorded").alias("is_unknown")
+    gaps = part.ask("idle_rules").with_columns(is_unknown)
+    for (rule, unknown), mine in gaps.group_by("rule", "is_unknown", maintain_order=True):
+        ns, longest = sum_column(mine, "duration_ns"), find_largest(mine, "duration_ns")
+        title = registry.load("rules", str(rule).replace("-", "_")).RULE.title
+        hosts = mine.group_by("host_op").agg(ns=pl.col("duration_ns").sum())
+        name = hosts.filter(2 * pl.col("ns") > ns).get_column("host_op").drop_nulls()
         inside = f", mostly in {name[0]}" if name.len() else ""
-        rows.append((ns, f"idle: {title}{inside}, at most {format_ns(longest)} at once"))
+        what = "not recorded" if unknown else f"idle: {title}"
+        rows.append((ns, f"{what}{inside}, at most {format_ns(longest)} at once"))
     rows.sort(key=lambda row: -row[0])
     for ns, text in rows[:_MOST_LINES]:
         if ns:
