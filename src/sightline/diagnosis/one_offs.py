@@ -33,7 +33,9 @@ def mark_one_offs(run: Run, found: Sequence[Finding]) -> list[Finding]:
 
 
 def _mark(found: Finding, steps: pl.DataFrame) -> Finding:
-    places = [r for r in found.rows if r.get("start_ns") is not None and r.get("end_ns") is not None]
+    places = [
+        r for r in found.rows if r.get("start_ns") is not None and r.get("end_ns") is not None
+    ]
     if not places or not found.direct_ns or share_of(found.rule) != OF_WINDOW:
         return found
     rows = pl.DataFrame(
@@ -46,9 +48,9 @@ def _mark(found: Finding, steps: pl.DataFrame) -> Finding:
         # A pause begins where the step before it ends: it is the next one's.
         .filter(pl.col("end_ns").is_between("step_ns", "step_end_ns"))
         .unique(["rank", "start_ns"])
-        .group_by("rank", "step")
-        .agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
-        .sort("ns", "step", descending=[True, False])
+        .group_by("rank", "step_ns")
+        .agg(pl.col("step").first(), ns=(pl.col("end_ns") - pl.col("start_ns")).sum())
+        .sort("ns", "step_ns", descending=[True, False])
     )
     if each.is_empty() or 100 * each.item(0, "ns") < MOST_PCT * found.direct_ns:
         return found

@@ -18,7 +18,7 @@ SEGMENT = "segment"
 
 
 def rank_findings(
-    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int, whole_ns: int
+    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int, whole_ns: int = 0
 ) -> list[Finding]:
     """What the recording was made for, the largest gain, then remarks, then abstentions.
 

@@ -120,7 +120,9 @@ def _measure_parts(run: Run) -> pl.DataFrame:
     """
     usual, every = list_steady_steps(run), list_steps(run)
     ops = run.table("device_ops", ["rank", "kind", "start_ns", "end_ns"])
-    took = (pl.col("end_ns") - pl.col("start_ns")).filter(~pl.col("kind").is_in(["memcpy", "memset"]))
+    took = (pl.col("end_ns") - pl.col("start_ns")).filter(
+        ~pl.col("kind").is_in(["memcpy", "memset"])
+    )
     windows = ops.group_by("rank").agg(
         since=pl.col("start_ns").min(), until=pl.col("end_ns").max(), kernels_ns=took.sum()
     )

@@ -243,7 +243,11 @@ def _answer_apart(out: Connection, run: Run, span: Span, name: str, part: Span |
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        view = PageView(select_repeating(run), served=True) if part is None else view_part(run, span, part)
+        view = (
+            PageView(select_repeating(run), served=True)
+            if part is None
+            else view_part(run, span, part)
+        )
         view.span = span
         found: str | Exception = answer_panel(view, name)
     except Exception as error:

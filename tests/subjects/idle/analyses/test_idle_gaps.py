@@ -27,7 +27,8 @@ GAP = [kernel("before", 0, 100, 1), kernel("after", 1_000, 50, 2), launch(-20, 5
         ),
         ("code_loading", [launch(90, 908, 2)]),
         ("not_started", [launch(20, 4, 2)]),
-        ("dependency_wait", [call("cudaStreamWaitEvent", 10, 2), launch(20, 4, 2)]),
+        ("not_recorded", [call("cudaStreamWaitEvent", 10, 2), launch(20, 4, 2)]),
+        ("not_recorded", [call("cudaGraphLaunch", 10, 2), launch(20, 4, 2)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -35,6 +36,33 @@ def test_cause_of_a_gap_of_900_us(tmp_path: Path, cause: str, events: list[Any])
     run = opened(tmp_path, [*GAP, *events])
     assert rows(run, "idle_gaps", "cause", "duration_ns") == [(cause, 900_000)]
     assert (cause, 900_000) in rows(run, "idle", "cause", "total_ns")
+
+
+def test_until_work_that_is_lost_is_launched_the_host_is_late(tmp_path: Path) -> None:
+    """Idle from 100; the graph is launched at 400, and what is recorded behind it at 600."""
+    events = [call("cudaGraphLaunch", 400, 5), launch(600, 4, 2)]
+    run = opened(tmp_path, [*GAP, *events])
+    parts = dict(rows(run, "idle_parts", "cause", "part_ns"))
+    assert parts == {"host_late": 300_000, "not_recorded": 600_000}
+
+
+def test_a_captured_launch_is_not_lost(tmp_path: Path) -> None:
+    """What a stream captures runs nothing."""
+    events = [
+        call("cudaStreamBeginCapture", 200, 1),
+        launch(210, 4, 7),
+        call("cudaStreamEndCapture", 220, 1),
+        launch(994, 4, 2),
+    ]
+    run = opened(tmp_path, [*GAP, *events])
+    assert "not_recorded" not in dict(rows(run, "idle_parts", "cause", "part_ns"))
+
+
+def test_an_event_of_another_device_may_be_recorded(tmp_path: Path) -> None:
+    elsewhere = [launch(-30, 4, 9), kernel("elsewhere", 0, 990, 9, device=1)]
+    wait = [call("cudaStreamWaitEvent", 10, 2), launch(20, 4, 2)]
+    run = opened(tmp_path, [*GAP, *elsewhere, *wait])
+    assert ("dependency_wait", 900_000) in rows(run, "idle", "cause", "total_ns")
 
 
 def test_gap_inside_a_graph_launch(tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ AGAIN = kernel("before", 1_000, 50)  # a first launch would load its code
         ("not_started", launched(20, AFTER, dur=4), "a driver lock", "medium"),
         (
             "dependency_wait",
-            [call("cudaStreamWaitEvent", 10, 2), *launched(20, AFTER, dur=4)],
+            [
+                *launched(-9, kernel("elsewhere", 0, 990, device=1)),
+                *[call("cudaStreamWaitEvent", 10, 2), *launched(20, AFTER, dur=4)],
+            ],
             "overlap independent work",
             "medium",
         ),
@@ -46,6 +49,21 @@ def test_900_idle_microseconds(
         title=f"GPU idle: {cause.replace('_', ' ')}",
     )
     assert found.where["time_ranges"] == [[100_000, 1_000_000]]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [call("cudaStreamWaitEvent", 10, 2), *launched(20, AFTER, dur=4)],
+        [call("cudaGraphLaunch", 10, 2), *launched(20, AFTER, dur=4)],
+    ],
+    ids=["an event of nothing recorded", "a graph without its kernels"],
+)
+def test_what_the_device_did_unrecorded_gains_nothing(tmp_path: Path, events: list[Any]) -> None:
+    (found,) = answers(opened(tmp_path, [BEFORE, *events]), "gpu-idle")
+    assert (found.title, found.severity) == ("GPU idle: not recorded", "info")
+    assert (found.cost_ns, found.gain_ns, found.is_remark) == (900_000, None, True)
+    assert "--cuda-graph-trace=node" in found.fix
 
 
 def test_what_was_not_recorded_is_a_note(tmp_path: Path) -> None:

@@ -60,7 +60,9 @@ def run(run: Run) -> pl.DataFrame:
         return _add_host(whole.with_columns(window=pl.lit(_WHOLE)))
     if chosen == "steady" or chosen.startswith("step:"):
         return _of_steps(run, whole, chosen)
-    first, last = parse_range_ns(chosen, "Write steady, step:3, start-up, or a range such as 10ms..25ms.")
+    first, last = parse_range_ns(
+        chosen, "Write steady, step:3, start-up, or a range such as 10ms..25ms."
+    )
     begin = pl.col("window_start_ns") + first
     end = pl.col("window_end_ns") if last is None else pl.col("window_start_ns") + last
     part = whole.with_columns(window_start_ns=begin, window_end_ns=end, window=pl.lit(chosen))
