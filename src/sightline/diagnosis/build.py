@@ -116,6 +116,8 @@ def make_finding(
     # after this, whatever it needed for it.
     if gain_ns > 2 * loss.cost_ns:
         confidence = LOWER[confidence]
+        if gain_ns > 2 * (loss.cost_ns + loss.behind_ns):
+            lines.append(_name_mechanism(run, gain_ns))
     # What its end gains was lost to it, though not all of that lies where the problem is seen.
     cost_ns = min(max(loss.cost_ns, gain_ns), windows)
     pct = 100 * cost_ns / windows
@@ -205,6 +207,22 @@ def _find_main_caller(run: Run, calls: pl.DataFrame) -> tuple[str, float] | None
     whole = max(sum_column(calls, "ns"), 1)
     largest = found.filter(2 * pl.col("ns") >= whole).sort("caller")
     return None if largest.is_empty() else (largest.item(0, 0), 100 * largest.item(0, 1) / whole)
+
+
+def _name_mechanism(run: Run, gain_ns: int) -> str:
+    """Where more than twice what is lost in its own places comes from."""
+    hidden = ("idle_ns", "exposed_copy_ns", "exposed_comm_ns", "unknown_ns")
+    free = run.ask("breakdown").select(ns=pl.sum_horizontal(hidden)).get_column("ns").max()
+    beside = gain_ns - int(free or 0)  # type: ignore[arg-type]
+    if beside <= 0:
+        return (
+            "most of the gain lies elsewhere: without this the host is ahead, and later launches "
+            "and copies hold the GPU up no more"
+        )
+    return (
+        f"{format_ns(beside)} of the gain are kernels of several streams that would then run "
+        "beside each other, as far as their launches leave multiprocessors free"
+    )
 
 
 def _explain_small_gain(run: Run, loss: Loss, replayed: Gain, gain_ns: int) -> Iterator[str]:

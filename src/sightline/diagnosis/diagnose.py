@@ -33,9 +33,9 @@ _AT_ONCE = 4  # rules: each takes memory of its own
 def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
     """All rules' findings: merged, the largest gain first, notes and abstentions last.
 
-    They are about what repeats, where much of the recording happens once (timeline/segments.py), and
-    about the program without its recorder, where that is known to have taken much of the
-    host's time; the times in them are those of the recording.
+    They are about what repeats, where much of the recording happens once (timeline/segments.py),
+    and about the program without its recorder, where that is known to have taken much of the host's
+    time; the times in them are those of the recording.
 
     `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.

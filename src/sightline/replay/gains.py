@@ -13,6 +13,7 @@ from sightline.core.model.run import Run
 from sightline.replay import critical_path as path
 from sightline.replay.graph import list_nodes
 from sightline.replay.replay import Times, is_op, measure_span, replay_graph
+from sightline.replay.resources import measure_least
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -62,7 +63,9 @@ def replay_gain(run: Run, change: Change) -> Gain:
     changed = change(nodes)
     times = replay_graph(changed)
     replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
-    return Gain(before, measure_span(nodes, times, inside), replayed)
+    # A device whose work is left as it is needs no less time for it than before.
+    least = min(measure_least(run, replayed, inside), before)
+    return Gain(before, max(measure_span(nodes, times, inside), least), replayed)
 
 
 def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:

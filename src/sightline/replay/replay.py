@@ -35,13 +35,18 @@ def replay_graph(nodes: pl.DataFrame) -> Times:
 
 
 def measure_span(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
-    """From the first start to the last end of the operations that count, of the slowest device."""
+    """From the first start to the last end of the operations that count, of the slowest device.
+
+    A first operation that begins later than it was recorded moves no begin: what is before it then
+    is still part of the window.
+    """
+    started = pl.select(pl.min_horizontal(times.start, nodes.get_column("start_ns"))).to_series()
     devices = nodes.select("rank", "device_id")
     if is_one_group(devices, devices.columns):
-        last, first = times.end.filter(inside).max(), times.start.filter(inside).min()
+        last, first = times.end.filter(inside).max(), started.filter(inside).min()
         return int(last) - int(first) if isinstance(last, int) and isinstance(first, int) else 0
     spans = (
-        devices.with_columns(start=times.start, end=times.end)
+        devices.with_columns(start=started, end=times.end)
         .filter(inside)
         .group_by("rank", "device_id")
         .agg(span=pl.col("end").max() - pl.col("start").min())

@@ -242,8 +242,7 @@ def find_period(codes: pl.Series) -> tuple[int, float] | None:
 
 
 def _find_repeating_stretch(codes: pl.Series) -> tuple[int, int, int, float] | None:
-    """The stretch of a sequence that repeats where the whole does not: first place, length, period
-    and for what share of its places, %.
+    """What repeats of a sequence that does not as a whole: first place, length, period, match in %.
 
     Start-up and tail are other operations. Of each candidate's places those in a row are taken of
     which nine of ten come back (the largest sum where a place that does counts 1, another -9); the

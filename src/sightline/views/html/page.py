@@ -25,9 +25,9 @@ from sightline.core.page_text import encode_bytes
 from sightline.core.text import make_printable
 from sightline.errors import MissingDataError
 from sightline.session import Session
+from sightline.timeline.segments import select_repeating
 from sightline.version import __version__
 from sightline.views.html.first_view import write_first_view, write_panel_list
-from sightline.timeline.segments import select_repeating
 from sightline.views.html.view import PageView
 
 if TYPE_CHECKING:

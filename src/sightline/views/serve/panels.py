@@ -25,7 +25,6 @@ from sightline.answer.cache import identify_run
 from sightline.answer.panels import make_blocks
 from sightline.core import registry
 from sightline.core.model.run import Run
-from sightline.timeline.segments import select_repeating
 from sightline.core.model.span import Span
 from sightline.core.page.blocks import make_text
 from sightline.core.page.declare import Block
@@ -34,6 +33,7 @@ from sightline.core.units import format_bytes, format_count, format_ns
 from sightline.errors import MissingDataError, RequestError
 from sightline.opening.answers import find_answer, keep_answer
 from sightline.session import Session
+from sightline.timeline.segments import select_repeating
 from sightline.views.html.page import list_modules
 from sightline.views.html.panels.timeline import make_marks
 from sightline.views.html.view import PageView

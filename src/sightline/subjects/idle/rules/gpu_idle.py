@@ -72,8 +72,8 @@ _ADVICE = {
         "staged copy; do it once before the loop, or on another thread",
     ),
     "not_recorded": (
-        "launched work waits for something that is not in the recording, or such work runs: the GPU "
-        "may be busy",
+        "launched work waits for something that is not in the recording, or such work runs: the "
+        "GPU may be busy",
         "record what is missing: the nodes of graphs (nsys --cuda-graph-trace=node), from before "
         "the work is launched, with larger buffers where some were lost",
     ),
