@@ -1,7 +1,8 @@
 """What findings cost and gain, said once: after all rules have spoken, before they are ranked.
 
 A rule knows its own problem alone. What holds between findings and for the run as a whole is
-applied here, in this order: ranks that are late for a reason of their own are one finding with it;
+applied here, in this order: ranks that are late for a reason of their own are one finding with it; where a display
+or a timer sets the rate, idle time gains nothing;
 no gain is above its cost, nor its share above the cost's; what the recording lost takes confidence;
 of a handful of operations nothing is more than a note.
 """
@@ -21,6 +22,8 @@ from sightline.diagnosis.build import LOWER
 
 # A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
 _LEAST_OPS = 10
+# `Finding.where` holds it where the program is held to a rate: its rounds a second.
+HELD = "held_hz"
 
 
 def price_findings(
@@ -40,7 +43,7 @@ def price_findings(
     is_handful = 0 < operations < _LEAST_OPS
     return [
         f if f.abstained else _price(f, limits, is_handful, window_ns)
-        for f in _merge_lateness(list(found), rules)
+        for f in _hold_rate(_merge_lateness(list(found), rules), rules)
     ]
 
 
@@ -124,6 +127,19 @@ def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Fin
         )
         return [f for f in found if f not in reasons]
     return found
+
+
+def _hold_rate(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
+    """Where something outside sets the rate, no end of idle time makes it faster."""
+    if not any(HELD in f.where for f in found):
+        return found
+    why = "the program waits for what sets its rate: without this it would wait longer"
+    return [
+        replace(f, gain=Price(0, "ns"), severity="info", evidence=(*f.evidence, why))
+        if f.rule in rules and rules[f.rule].causes and not f.abstained and f.gain is not None
+        else f
+        for f in found
+    ]
 
 
 def _raise_cost(cost: Price | None, gain_ns: int) -> Price | None:
