@@ -22,7 +22,7 @@ from sightline.errors import MissingDataError
 from sightline.replay.graph import list_nodes
 from sightline.replay.unrecorded import remove_recorder
 from sightline.timeline.host_parts import find_longest_window
-from sightline.timeline.segments import measure_whole, select_repeating
+from sightline.timeline.segments import select_repeating
 
 if TYPE_CHECKING:
     from sightline.diagnosis.custom.forms import OwnRule
@@ -67,7 +67,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         window_ns=window_ns,
     )
     once = mark_one_offs(run, absorb_symptoms(priced, rules))
-    ranked = rank_findings(once, rules, window_ns=window_ns, whole_ns=measure_whole(run))
+    ranked = rank_findings(once, rules, window_ns=window_ns)
     return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
 
 

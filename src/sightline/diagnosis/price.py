@@ -1,9 +1,9 @@
 """What findings cost and gain, said once: after all rules have spoken, before they are ranked.
 
 A rule knows its own problem alone. What holds between findings and for the run as a whole is
-applied here, in this order: ranks that are late for a reason of their own are one finding with it; where a display
-or a timer sets the rate, idle time gains nothing;
-no gain is above its cost, nor its share above the cost's; what the recording lost takes confidence;
+applied here, in this order: ranks that are late for a reason of their own are one finding with it;
+where a display or a timer sets the rate, idle time gains nothing; no gain is above its cost, nor
+its share above the cost's; what the recording lost takes confidence;
 of a handful of operations nothing is more than a note.
 """
 

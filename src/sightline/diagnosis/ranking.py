@@ -13,17 +13,18 @@ from sightline.diagnosis.price import share_of
 # XProf's overview calls a program input-bound from 10 % of the step on. Nor does what is uncertain:
 # of a recording that lacks what would tell, that its kernels take most of the time is known.
 MAJOR_PCT = 10.0
+# Start-up that takes so many times what could be gained in what repeats comes first (ours).
+_AHEAD = 4
 # `Finding.where` holds it for what is said of start-up or the tail.
 SEGMENT = "segment"
 
 
 def rank_findings(
-    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int, whole_ns: int = 0
+    priced: Sequence[Finding], rules: Mapping[str, Rule], *, window_ns: int
 ) -> list[Finding]:
     """What the recording was made for, the largest gain, then remarks, then abstentions.
 
-    Where start-up is most of a recording, `whole_ns` long, of which `window_ns` repeat, it is what
-    the recording as a whole is bound by.
+    Where start-up is most of a recording it leads, unless what repeats could gain a quarter of it.
     What happened once stands behind what each step loses, however much it takes.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
@@ -42,14 +43,14 @@ def rank_findings(
         for f in priced
         if f.severity != "info" and not _is_unsure(f) and ONCE not in f.where
     ]
-    most = 100 * max(loud, default=0)
+    most = max(loud, default=0)
     order = sorted(
         range(len(priced)),
         key=lambda i: (
             (f := priced[i]).abstained,
             not f.is_asked,
-            not (f.states_limit and SEGMENT in f.where and most < MAJOR_PCT * max(whole_ns, 1)),
-            not (f.states_limit and most < MAJOR_PCT * max(window_ns, 1)),
+            not (f.states_limit and SEGMENT in f.where and (f.cost_ns or 0) >= _AHEAD * most),
+            not (f.states_limit and 100 * most < MAJOR_PCT * max(window_ns, 1)),
             f.is_remark,
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,

@@ -1,7 +1,7 @@
 """Programs that are held to a rate: by a display, a timer, a sensor, and not by what they compute.
 
-A loop that computes ends its steps about evenly, too. What tells the two apart is who makes it wait:
-between its steps the thread that launches sleeps or polls, or it hands images to a display.
+A loop that computes ends its steps about evenly, too. What tells the two apart is who makes it
+wait: between its steps the thread that launches sleeps or polls, or it hands images to a display.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NEAR = 0.01
 # So many periods in a row are a rate, of which nine of ten are within a tenth of the median: the
 # scheduler adds up to a millisecond to a frame of 16 (ours).
 _LEAST_PERIODS, _EVEN_SHARE, _JITTER = 20, 0.9, 0.1
-# A thread is held where it sleeps for most of the time in which the device has nothing to do (ours).
+# A thread is held where it sleeps for most of the time in which the device is idle (ours).
 _MOST_ASLEEP = 0.5
 # Where the device computes for most of the time the rate is its own.
 _MOST_BUSY = 0.5
@@ -127,9 +127,7 @@ def _find_even_period(run: Run, rank: int, window: pl.DataFrame) -> tuple[int, i
 
 def _list_calls(run: Run, rank: int, window: pl.DataFrame) -> pl.DataFrame:
     """What the host of a rank did in the window, with `launches`: on the thread that launches."""
-    host = run.table(
-        "host_ops", ["host_op_id", "rank", "pid", "tid", "name", "start_ns", "end_ns"]
-    )
+    host = run.table("host_ops", ["host_op_id", "rank", "pid", "tid", "name", "start_ns", "end_ns"])
     launch = run.columns("device_ops", ("launch_id",)).get_column("launch_id").drop_nulls()
     launched = take_rows(host, find_rows(host.get_column("host_op_id"), launch)).filter(
         pl.col("rank") == rank

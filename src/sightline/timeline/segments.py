@@ -119,13 +119,8 @@ def _measure_parts(run: Run) -> pl.DataFrame:
     Without ranks whose steps hold too little of what the device did.
     """
     usual, every = list_steady_steps(run), list_steps(run)
-    ops = run.table("device_ops", ["rank", "kind", "start_ns", "end_ns"])
-    took = (pl.col("end_ns") - pl.col("start_ns")).filter(
-        ~pl.col("kind").is_in(["memcpy", "memset"])
-    )
-    windows = ops.group_by("rank").agg(
-        since=pl.col("start_ns").min(), until=pl.col("end_ns").max(), kernels_ns=took.sum()
-    )
+    ops = run.table("device_ops", ["rank", "device_id", "kind", "start_ns", "end_ns"])
+    windows = ops.group_by("rank").agg(since=pl.col("start_ns").min(), until=pl.col("end_ns").max())
     spans = usual.group_by("rank").agg(
         pl.col("start_ns").min(),
         pl.col("end_ns").max(),
@@ -146,22 +141,28 @@ def _measure_parts(run: Run) -> pl.DataFrame:
         )
     )
     # What a program marks are its steps, however much comes before them.
-    held = (
-        ops.join(spans.select("rank", begin="start_ns", stop="end_ns"), on="rank")
-        .filter(pl.col("start_ns").is_between("begin", "stop"))
-        .group_by("rank")
-        .agg(inside_ns=took.sum())
-    )
     marked = pl.col("source") != FOUND_ON_DEVICE
-    most = (pl.col("kernels_ns") > 0) & (
-        100 * pl.col("inside_ns") >= _LEAST_KERNELS_PCT * pl.col("kernels_ns")
-    )
+    found = spans.join(_list_held(ops, spans), on="rank", how="semi")
     return (
-        spans.join(windows, on="rank")
+        pl.concat([spans.filter(marked), found.filter(~marked)])
+        .join(windows, on="rank")
         .join(beside, on="rank")
-        .join(held, on="rank")
-        .filter(marked | most)
         .sort("rank")
+    )
+
+
+def _list_held(ops: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """The ranks on each of whose devices most of the kernels' time lies in the steps."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    inside = pl.col("start_ns").is_between("begin", "stop")
+    return (
+        ops.filter(~pl.col("kind").is_in(["memcpy", "memset"]))
+        .join(spans.select("rank", begin="start_ns", stop="end_ns"), on="rank")
+        .group_by("rank", "device_id")
+        .agg(held=100 * length.filter(inside).sum() >= _LEAST_KERNELS_PCT * length.sum())
+        .group_by("rank")
+        .agg(pl.col("held").all())
+        .filter("held")
     )
 
 
