@@ -40,17 +40,19 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
-    run = select_repeating(run)
-    bare = remove_recorder(run)
-    recorded, run = run, run if bare is None else bare.run
     # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
     # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
     # first, before the rules are even loaded.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
         # A rule that needs them meets the same error, if any.
         pool.submit(list_nodes, run)
+        loading = pool.submit(lambda: [m for _, m in registry.load_members("rules")])
+        run = select_repeating(run)
+        bare = remove_recorder(run)
+        recorded, run = run, run if bare is None else bare.run
+        pool.submit(list_nodes, run)
         pool.submit(run.ask, "idle_rules")
-        asked = [m for _, m in registry.load_members("rules") if vendor or not m.RULE.vendor]
+        asked = [m for m in loading.result() if vendor or not m.RULE.vendor]
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
     found = translate_findings(run, found)
     if own:
