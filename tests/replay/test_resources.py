@@ -95,9 +95,11 @@ def test_what_is_measured_beside_each_other_may_stay_so(tmp_path: Path) -> None:
 )
 def test_share_of_a_launch(shape: dict[str, int], share: float) -> None:
     columns = ["grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
-    known = dict.fromkeys([*columns, "static_shared_bytes", "dynamic_shared_bytes"], 1) | dict(
-        registers_per_thread=None, static_shared_bytes=0, dynamic_shared_bytes=0
-    )
+    known = dict.fromkeys([*columns, "static_shared_bytes", "dynamic_shared_bytes"], 1) | {
+        "registers_per_thread": None,
+        "static_shared_bytes": 0,
+        "dynamic_shared_bytes": 0,
+    }
     if not shape:
         known |= dict.fromkeys(columns)
     row = {"rank": 0, "device_id": 0} | known | shape

@@ -24,6 +24,7 @@ from sightline.core.units import (
 )
 
 SCHEMA = "sightline-report/1"
+LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not worth a word
 
 Row = dict[str, Any]
 
@@ -53,6 +54,8 @@ class Answer:
     # is known and differs: recorded_ns, ns, low_ns, high_ns, is_step. What findings cost and gain
     # is of the program without it.
     unrecorded: Row = field(default_factory=dict)
+    # How long the window would be if one thing were free: the rows of `sightline stats limits`.
+    ladder: list[Row] = field(default_factory=list)
     # What to change: the most important first, what could not be judged last.
     findings: list[Row] = field(default_factory=list)
     # What else stands on the screen.
@@ -135,6 +138,15 @@ class Answer:
             f"Recorded {format_ns(known['recorded_ns'])}{of}; without the recorder about {about} "
             f"({low} to {high}). What findings cost and gain is of the program without it."
         )
+
+    @cached_property
+    def ladder_note(self) -> str | None:
+        """Where the room is, in a sentence: how much shorter the window is if one thing is free."""
+        rows = [row for row in self.ladder if row["gain_pct"] >= LEAST_ROOM_PCT]
+        if not rows:
+            return None
+        parts = [f"{row['free']} {format_pct(row['gain_pct'])}" for row in rows]
+        return f"Shorter by, if it took no time: {', '.join(parts)}."
 
     @cached_property
     def about(self) -> list[str]:

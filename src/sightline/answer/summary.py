@@ -20,6 +20,7 @@ from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.core.stages import stage
 from sightline.diagnosis.diagnose import diagnose_run
+from sightline.diagnosis.gaps import are_the_profilers
 from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from sightline.diagnosis.custom.forms import OwnRule
 
 TOP_KERNELS = 10
+# Device operations up to which the ladder is replayed for every report: half a second (ours).
+MOST_REPLAYED = 200_000
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -59,6 +62,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         counts={name: run.rows(name) for name in run.present()},
         window_operations=_count_in_window(run) if has_device else 0,
         unrecorded=_describe_unrecorded(run),
+        ladder=_list_limits(run) if has_device else [],
         findings=[f.to_dict() for f in findings],
         kernels=_kernels(run) if has_device else [],
         idle=run.ask("idle").to_dicts() if has_device else [],
@@ -84,6 +88,17 @@ def _describe_unrecorded(run: Run) -> dict[str, Any]:
         return {}
     names = ("recorded_ns", "ns", "low_ns", "high_ns", "is_step")
     return {name: getattr(bare, name) for name in names}
+
+
+def _list_limits(run: Run) -> list[dict[str, Any]]:
+    """The ladder of limits of the program without its recorder; none of a very large run.
+
+    Each step of it is a replay of the whole graph.
+    """
+    if run.rows("device_ops") > MOST_REPLAYED or are_the_profilers(run):
+        return []
+    bare = remove_recorder(run)
+    return (run if bare is None else bare.run).ask("limits").to_dicts()
 
 
 def _is_profiled(run: Run) -> bool:

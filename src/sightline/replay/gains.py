@@ -12,7 +12,7 @@ from sightline.core.algebra.window import starts_in
 from sightline.core.model.run import Run
 from sightline.replay import critical_path as path
 from sightline.replay.graph import list_nodes
-from sightline.replay.replay import Times, is_op, measure_span, replay_graph
+from sightline.replay.replay import Times, follow_guesses, is_op, measure_span, replay_graph
 from sightline.replay.resources import measure_least
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
@@ -66,6 +66,19 @@ def replay_gain(run: Run, change: Change) -> Gain:
     # A device whose work is left as it is needs no less time for it than before.
     least = min(measure_least(run, replayed, inside), before)
     return Gain(before, max(measure_span(nodes, times, inside), least), replayed)
+
+
+def replay_both(run: Run, change: Change) -> tuple[Gain, Gain]:
+    """The gain where guessed waits hold nobody, and where they do; the smaller one first.
+
+    Which of the two it is, the recording does not tell: a gap between an operation and the one that
+    it may have waited for is no proof.
+    """
+    without = replay_gain(run, change)
+    if not list_nodes(run).get_column("guess").count():
+        return without, without
+    both = without, replay_gain(run, lambda nodes: change(follow_guesses(nodes)))
+    return min(both, key=lambda gain: gain.ns), max(both, key=lambda gain: gain.ns)
 
 
 def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:

@@ -8,7 +8,15 @@ import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover_between
 from sightline.core.algebra.lookup import Texts, mark_rows
-from sightline.replay.replay import free_calls, select_calls_of, select_ops, shorten_thinking
+from sightline.core.model.run import Run
+from sightline.replay.gains import starts_in_window
+from sightline.replay.replay import (
+    free_calls,
+    is_op,
+    select_calls_of,
+    select_ops,
+    shorten_thinking,
+)
 from sightline.replay.waits import THREAD
 from sightline.timeline.host_ranges import measure_in_ranges
 
@@ -54,4 +62,29 @@ def shorten_first_launches(nodes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFr
         launch_lag_ns=pl.when(pl.lit(first))
         .then(pl.min_horizontal("launch_lag_ns", pl.lit(lag)))
         .otherwise("launch_lag_ns"),
+    )
+
+
+def free_hosts(run: Run, nodes: pl.DataFrame, rank: int | None = None) -> pl.DataFrame:
+    """The nodes where no call takes time, nor what comes between calls, of all ranks or of one.
+
+    Waits end when the device is done. What a rank's host did before its window begins stays.
+    """
+    inside = starts_in_window(run, nodes)
+    since = nodes.filter(inside).group_by("rank").agg(since=pl.col("start_ns").min())
+    if rank is not None:
+        since = since.filter(pl.col("rank") == rank)
+    within = (
+        nodes.select("rank", "start_ns")
+        .join(since, on="rank", how="left", maintain_order="left")
+        .select((pl.col("start_ns") >= pl.col("since")).fill_null(value=False))
+        .to_series()
+    )
+    host = ~is_op(nodes) & within
+    return nodes.with_columns(
+        end_ns=pl.when(host).then("start_ns").otherwise("end_ns"),
+        prev_lag_ns=pl.when(host & pl.col("prev").is_not_null()).then(0).otherwise("prev_lag_ns"),
+        residual_ns=pl.when(host & pl.any_horizontal(pl.col("prev", "launch").is_not_null()))
+        .then(0)
+        .otherwise("residual_ns"),
     )

@@ -55,6 +55,25 @@ def measure_span(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
     return int(spans.max() or 0)  # type: ignore[arg-type]
 
 
+def follow_guesses(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The nodes where an operation also waits for the one that it is guessed to have waited for.
+
+    What lay between the two, and nothing explained, stays. Unchanged, they replay to the recording
+    as well.
+    """
+    guessed = pl.col("guess").is_not_null() & pl.col("wait").is_null()
+    guess = nodes.get_column("guess")
+    ended = pl.lit(nodes.get_column("end_ns").gather(guess))
+    residual = pl.min_horizontal("residual_ns", pl.col("start_ns") - ended)
+    known = guessed & (residual >= 0)
+    return nodes.with_columns(
+        wait=pl.when(known).then("guess").otherwise("wait"),
+        # What is left of the time between them is the wait's own: it goes on as it is.
+        wait_lag_ns=pl.when(known).then(pl.col("start_ns") - ended).otherwise("wait_lag_ns"),
+        residual_ns=pl.when(known).then(0).otherwise("residual_ns"),
+    )
+
+
 def is_op(nodes: pl.DataFrame) -> pl.Series:
     """Which nodes are device operations."""
     kind = nodes.get_column("kind")

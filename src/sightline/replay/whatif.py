@@ -15,7 +15,7 @@ import polars as pl
 
 from sightline.core.model.run import Run
 from sightline.errors import RequestError
-from sightline.replay.gains import Gain, replay_gain
+from sightline.replay.gains import Gain, replay_both
 from sightline.replay.replay import free_calls, is_op, remove_ops, scale_nodes, shorten_thinking
 from sightline.timeline.classes import is_communication
 from sightline.timeline.host_ranges import measure_in_ranges
@@ -109,6 +109,10 @@ def apply_wishes(run: Run, wishes: list[Wish], nodes: pl.DataFrame) -> pl.DataFr
     return nodes
 
 
-def replay_wishes(run: Run, wishes: list[Wish]) -> Gain:
-    """The window as recorded and with all wishes fulfilled."""
-    return replay_gain(run, lambda nodes: apply_wishes(run, wishes, nodes))
+def replay_wishes(run: Run, wishes: list[Wish]) -> tuple[Gain, Gain]:
+    """The window as recorded and with all wishes fulfilled: the least and the most it may gain.
+
+    The two differ where an operation may have waited for another one, and the recording does not
+    say so.
+    """
+    return replay_both(run, lambda nodes: apply_wishes(run, wishes, nodes))

@@ -66,7 +66,7 @@ def _where(answer: Answer) -> Iterator[str]:
     if len(rows) > MAX_RANKS:
         yield ""
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
-    for note in (answer.segments_note, answer.recorder_note):
+    for note in (answer.segments_note, answer.recorder_note, answer.ladder_note):
         if note:
             yield ""
             yield escape_text(note)

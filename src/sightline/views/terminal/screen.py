@@ -183,7 +183,7 @@ def _where_the_time_went(answer: Answer) -> Iterator[Text]:
 
 def _notes(answer: Answer, width: int) -> Iterator[Text]:
     """Which part of the program the figures are of."""
-    for note in (answer.segments_note, answer.recorder_note):
+    for note in (answer.segments_note, answer.recorder_note, answer.ladder_note):
         if note:
             yield from wrap_text(note, "", "", width)
 

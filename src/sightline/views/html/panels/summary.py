@@ -37,8 +37,8 @@ def data(view: PageView) -> list[Block]:
                 "Where the time went", frame, labels, whole="window_ns", same_scale=False
             )
         )
-    notes = [note for note in (report.segments_note, report.recorder_note) if note]
-    found[1:1] = [blocks.make_text(note) for note in notes]
+    notes = (report.segments_note, report.recorder_note, report.ladder_note)
+    found[1:1] = [blocks.make_text(note) for note in notes if note]
     limits = [_limit(row) for row in report.limits]
     limits += [
         {
