@@ -189,8 +189,8 @@ def _find_by_order(ops: pl.DataFrame) -> pl.DataFrame:
         mine = mine.filter(~pl.col("kind").is_in(["memcpy", "memset"]))
         if (part := _find_repeating(mine)) is None:
             return nothing
-    begin, length, period, match = part
-    mine = mine.slice(begin, length)
+    first, length, period, match = part
+    mine = mine.slice(first, length)
     codes = _number_names(mine)
     starts = _find_starts(mine, codes, period)
     if starts.len() <= MIN_REPEATS:

@@ -109,7 +109,8 @@ def _happens_once(run: Run, parts: pl.DataFrame, side: str) -> bool:
     computing = list_class(run, COMPUTE, ("rank", "device_id", "start_ns", "end_ns"))
     devices = max(computing.select("rank", "device_id").n_unique() / parts.height, 1)
     covered = measure_cover(clip_intervals(computing, windows, ["rank"]), ["rank", "device_id"])
-    length = windows.select((pl.col("window_end_ns") - pl.col("window_start_ns")).sum()).item()
+    lengths = windows.select(ns=pl.col("window_end_ns") - pl.col("window_start_ns"))
+    length = sum_column(lengths, "ns")
     return 100 * sum_column(covered, "covered_ns") < _MOST_COMPUTE_PCT * devices * length
 
 
