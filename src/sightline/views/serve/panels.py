@@ -81,7 +81,7 @@ class Panels:
         # One at a time: two would want the same memory, and mostly the same analyses.
         self._making = threading.RLock()
         self._texts: dict[str, str] = {}  # what could not be kept, or is not worth it
-        self._here = PageView(select_repeating(run), served=True)
+        self._here = PageView(run, served=True)
         self._here.span = self.span
 
     def find(self, name: str, wanted: Span | None = None) -> str:
