@@ -1,4 +1,4 @@
-"""The GPUs that an export describes: TARGET_INFO_GPU, and TARGET_INFO_CUDA_GPU of older versions."""
+"""GPUs that an export describes: TARGET_INFO_GPU, before 2022 also TARGET_INFO_CUDA_GPU."""
 
 from __future__ import annotations
 
