@@ -135,3 +135,14 @@ def test_what_runs_beside_another_kernel(tmp_path: Path) -> None:
     ]
     run = opened(tmp_path, both, deviceProperties=[{**A100, "computeMinor": 0}])
     assert_silent(run, RULE)
+
+
+def test_streams_in_turn_are_another_rule_s(tmp_path: Path) -> None:
+    """Each fills a fifth, on streams of their own: they only wait for one another."""
+    shape = {"grid": [20, 1, 1], "block": [256, 1, 1]}
+    in_turn = [
+        launched(10 * i, kernel("solve", 200 + 100 * i, 100, stream=7 + i % 4, **shape))
+        for i in range(8)
+    ]
+    run = opened(tmp_path, in_turn, deviceProperties=[{**A100, "computeMinor": 0}])
+    assert_silent(run, RULE)

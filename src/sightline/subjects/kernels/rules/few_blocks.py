@@ -99,12 +99,22 @@ def _group_different(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_narrow(kernels: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Kernels with fewer blocks than multiprocessors, which nothing else could run beside."""
-    serial = (pl.col("sms") <= SERIAL_SHARE) & (pl.col("length") >= LIBRARY_NS)
-    return kernels.filter(
-        pl.col("alone") & (pl.col("sms") < 1) & (pl.col("length") >= LEAST_NS),
-        pl.col("own") | serial,
-    ).join(groups, on="device_op_id", how="anti")
+    """Kernels with fewer blocks than multiprocessors, which nothing else could run beside.
+
+    Of several streams in turn, kernels that fit beside each other are left to serialized-streams.
+    """
+    serial = pl.col("sms") <= SERIAL_SHARE
+    other = [pl.col("stream_id").shift(by).over(DEVICE) != pl.col("stream_id") for by in (1, -1)]
+    in_turn = pl.any_horizontal(*other).fill_null(value=False) & (pl.col("sms") <= BESIDE_SHARE)
+    return (
+        kernels.filter(pl.col("length") >= LEAST_NS)
+        .filter(
+            pl.col("alone") & (pl.col("sms") < 1),
+            pl.col("own") | (serial & (pl.col("length") >= LIBRARY_NS)),
+            serial | ~in_turn,
+        )
+        .join(groups, on="device_op_id", how="anti")
+    )
 
 
 def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
