@@ -203,6 +203,22 @@ def _uneven(t: HostThread, rng: Random, number: int, planted: bool) -> None:
         _kernel(t, rng, names.GEMM, 20_000)
 
 
+def _serial(t: HostThread, rng: Random, number: int, planted: bool) -> None:
+    """A scan that fills the device, or one block of one warp that takes as much longer."""
+    grid, block, times = ((1, 1, 1), (32, 1, 1), 112) if planted else ((432, 1, 1), (128, 1, 1), 1)
+    with t.op("ops::scan"):
+        t.launch("scan_rows(float const*, float*, int)", times * 12_000, grid=grid, block=block)
+
+
+def _half_warps(t: HostThread, rng: Random, number: int, planted: bool) -> None:
+    """The same threads in blocks of half a warp, of which every other lane is idle."""
+    grid, block, times = (
+        ((43_200, 1, 1), (16, 1, 1), 2) if planted else ((5_400, 1, 1), (128, 1, 1), 1)
+    )
+    with t.op("ops::sweep"):
+        t.launch("sweep_rows(float const*, float*, int)", times * 900_000, grid=grid, block=block)
+
+
 def _launch_bound(size: int, seed: int, planted: bool) -> Run:
     """The same kernels one by one, or as one graph a step."""
     sim, rng = Simulator(), Random(seed)
@@ -442,6 +458,8 @@ FAMILIES: dict[str, Family] = {
         "dtype-casts": _steps("dtype-casts", _casts),
         "attention-not-fused": _steps("attention-not-fused", _attention),
         "slow-variant": _steps("slow-variant", _uneven),
+        "few-blocks": _steps("few-blocks", _serial),
+        "small-blocks": _steps("small-blocks", _half_warps),
         "exposed-communication": _ranks("exposed-communication", _buckets),
         "small-collectives": _ranks("small-collectives", _small_collectives),
         "collective-below-bandwidth": _ranks("collective-below-bandwidth", _slow_link),

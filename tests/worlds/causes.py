@@ -118,6 +118,7 @@ CAUSES = {
             "the device's clock drops in mid-run",
             ("transformer", "diffusion", "decode_eager", "stencil"),
         ),
+        Cause("few-blocks", "one block of one warp does what fills the device", ("scans",)),
         Cause("graph-capture", "a graph is captured anew in each step", ("decode",)),
         Cause(
             "periodic-stall",

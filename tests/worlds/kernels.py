@@ -175,13 +175,21 @@ NAMES: dict[str, tuple[str, str, str]] = {
     + ("",),
     "pack": ("pack_halo(double const*, double*, int, int)",) * 2 + ("",),
     "unpack": ("unpack_halo(double const*, double*, int, int)",) * 2 + ("",),
+    "scan": ("scan_rows(float const*, float*, int)",) * 2 + ("",),
+    "serial": ("scan_rows(float const*, float*, int)",) * 2 + ("",),
     "dt": ("void cub::DeviceReduceSingleTileKernel<cub::DeviceReducePolicy<double, int, Min>>",) * 2
     + ("",),
 }
 PLAIN_FACTOR = 4.0  # a product without tensor cores against one with them (fp32 against tf32/bf16)
-BLOCKS = {"gemm": (384, 168), "conv": (384, 168), "flash": (128, 255), "stencil": (256, 96)}
+BLOCKS = {
+    "gemm": (384, 168),
+    "conv": (384, 168),
+    "flash": (128, 255),
+    "stencil": (256, 96),
+    "serial": (32, 32),
+}
 # How many such blocks a multiprocessor holds: 65,536 registers, given out by 256 to each warp.
-HELD = {(384, 168): 1, (128, 255): 2, (256, 96): 2, (128, 32): 16}
+HELD = {(384, 168): 1, (128, 255): 2, (256, 96): 2, (128, 32): 16, (32, 32): 32}
 MULTIPROCESSORS = 108  # of the smallest device that recordings are written for
 
 

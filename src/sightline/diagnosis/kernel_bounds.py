@@ -124,8 +124,9 @@ class Case:
 
     @property
     def light(self) -> float | None:
-        """The higher of the two throughputs, % of peak."""
-        found = [v for v in (self.get(SM_PCT), self.get(MEMORY_PCT)) if v is not None]
+        """The higher of the two throughputs, % of peak, or of a part where one was not measured."""
+        parts = [self.use(unit) for unit in UNITS] if self.get(MEMORY_PCT) is None else []
+        found = [v for v in (self.get(SM_PCT), self.get(MEMORY_PCT), *parts) if v is not None]
         return max(found) if found else None
 
     @property

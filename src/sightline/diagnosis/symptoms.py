@@ -8,6 +8,9 @@ from dataclasses import replace
 from sightline.core.model.declare import Finding, Rule
 
 _LOUD = ("critical", "warning", "info")
+# Gains that differ by less are one and the same time: what bounds them is the same (ours: estimates
+# are printed with three digits).
+_SAME = 0.01
 
 
 def absorb_symptoms(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
@@ -30,11 +33,56 @@ def absorb_symptoms(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list
             for j in here:
                 if found[j].rule in declared.explains and _is_most(found[i], found[j]):
                     taken.setdefault(j, i)
-    return [
+    left = [
         _name_symptoms(f, [found[j] for j in sorted(taken) if _find_root(taken, j) == i])
         for i, f in enumerate(found)
         if i not in taken
     ]
+    return _merge_same_time(left, rules)
+
+
+def _merge_same_time(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
+    """Findings about one kernel that gain one and the same time: one, with several ways out.
+
+    The first of them is the loudest, then the one that explains most others.
+    """
+    order = sorted(
+        (i for i, f in enumerate(found) if f.gain_ns and not f.abstained and _is_profiled(f)),
+        key=lambda i: (
+            _LOUD.index(found[i].severity),
+            -len(rules[found[i].rule].explains) if found[i].rule in rules else 0,
+            i,
+        ),
+    )
+    ways: dict[int, list[Finding]] = {}
+    merged: set[int] = set()
+    for place, i in enumerate(order):
+        if i in merged:
+            continue
+        for j in order[place + 1 :]:
+            if j not in merged and _is_same_time(found[i], found[j]):
+                merged.add(j)
+                ways.setdefault(i, []).append(found[j])
+    return [_add_ways(f, ways.get(i, ())) for i, f in enumerate(found) if i not in merged]
+
+
+def _is_profiled(found: Finding) -> bool:
+    """Whether it is about a profiled kernel: these alone carry the share of an estimate."""
+    return "estimate_pct" in found.where
+
+
+def _is_same_time(one: Finding, other: Finding) -> bool:
+    gains = sorted((one.gain_ns or 0, other.gain_ns or 0))
+    return (
+        one.where["kernel"] == other.where["kernel"]
+        and one.severity == other.severity
+        and gains[1] - gains[0] <= _SAME * gains[1]
+    )
+
+
+def _add_ways(found: Finding, ways: Sequence[Finding]) -> Finding:
+    lines = tuple(f"the same time, another way: {w.title.split(':')[0]}: {w.fix}" for w in ways)
+    return replace(found, evidence=(*found.evidence, *lines)) if lines else found
 
 
 def _find_root(taken: Mapping[int, int], place: int) -> int:

@@ -254,7 +254,7 @@ IMPORTERS = (
         weak=(b'^SQLite format 3\\x00',),
         looks_like='SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL',
         suffixes=('.sqlite',),
-        version=6,
+        version=7,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference',
         supersedes=('.nsys-rep', '.qdrep', '.qdstrm'),
     ),
@@ -277,7 +277,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with StringIds.parquet or META_DATA_EXPORT.parquet (or .arrow) in it',
         suffixes=('.parquetdir', '.arrowdir'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',
     ),
     Importer(

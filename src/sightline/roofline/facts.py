@@ -86,7 +86,8 @@ def load_facts(run: Run, names: Iterable[str], prefixes: Iterable[str] = ()) -> 
         by_name |= pl.col("metric").str.starts_with(prefix)
     wanted = (
         run.scan("kernel_metrics")
-        .filter(pl.col("value").is_not_null())
+        # What the profiler could not compute is written as nan: it was not measured, it is not low.
+        .filter(pl.col("value").is_not_null() & pl.col("value").is_not_nan())
         .filter(
             (by_name & pl.col("instance_id").is_null() & pl.col("instance_name").is_null())
             | (

@@ -43,12 +43,14 @@ def read_limits_and_launch(facts: Facts) -> tuple[Limits, Launch] | None:
     if shared is None:
         return None
     carveout, barriers = facts.get(_CARVEOUT), facts.get(_BARRIERS)
+    by_shared = facts.get(_LIMIT_SHARED)
     return limits, Launch(
         threads=int(threads),
         registers=int(registers),
         shared_bytes=int(shared),
         carveout_bytes=int(carveout) if carveout else None,
         barrier_limit=int(barriers) if barriers is not None else None,
+        shared_limit=int(by_shared) if by_shared is not None else None,
     )
 
 

@@ -39,6 +39,9 @@ class Launch:
     # The part of the L1 that was set aside for shared memory; None where it is not known.
     carveout_bytes: int | None = None
     barrier_limit: int | None = None  # blocks that the barriers allow, as the profiler says
+    # Blocks that shared memory allows, as the profiler says: with the largest part of the L1 that
+    # the driver would set aside, where a smaller one was enough for this launch.
+    shared_limit: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def compute_occupancy(limits: Limits, launch: Launch) -> Occupancy:
         "registers": _by_registers(limits, launch.registers, warps),
         "shared_mem": capacity // shared if shared else limits.max_blocks,
     }
+    if launch.shared_limit is not None:
+        blocks["shared_mem"] = launch.shared_limit
     if launch.barrier_limit is not None:
         blocks["barriers"] = launch.barrier_limit
     return Occupancy(blocks, warps, limits.max_warps)
@@ -145,4 +150,4 @@ def change_setting(launch: Launch, setting: str, value: int) -> Launch:
     if setting == "threads":
         return replace(launch, threads=value)
     # With another need of shared memory the driver would choose another carve-out: the whole.
-    return replace(launch, shared_bytes=value, carveout_bytes=None)
+    return replace(launch, shared_bytes=value, carveout_bytes=None, shared_limit=None)

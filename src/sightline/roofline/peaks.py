@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sightline.roofline.facts import CYCLES, SM_CLOCK, TIME, Facts
 from sightline.roofline.flops import FMA_PEAK, OPS_PATH
 from sightline.roofline.hardware import FLOP_PER_CLOCK, Gpu, find_gpu
+from sightline.roofline.rates import ARCHITECTURES
 
 _DRAM_PEAK = ("dram__bytes.sum.peak_sustained", "dram__cycles_elapsed.avg.per_second")
 # The vendor's hierarchical roofline of the same reports defines L2 and L1 so: bytes that L1 reads
@@ -38,20 +39,6 @@ METRICS = (
     *_L1_PEAK,
     _L1_CLOCK,
 )
-
-# Which architecture a compute capability is, where the device's name is not in the table. 8.6 and
-# 8.9 come in two kinds that differ in their tensor cores: for these only the vector units count.
-_BY_CAPABILITY = {
-    "7.0": "volta",
-    "7.5": "turing",
-    "8.0": "ampere",
-    "8.6": "ampere-gaming",
-    "8.9": "ada-gaming",
-    "9.0": "hopper",
-    "10.0": "blackwell",
-    "10.3": "blackwell-ultra",
-    "12.0": "blackwell-gaming",
-}
 
 
 @dataclass(frozen=True)
@@ -117,7 +104,7 @@ def find_flop_per_clock(facts: Facts, precision: str) -> int | None:
     gpu = find_gpu_of(facts)
     known = gpu.text("architecture") if gpu else None
     capability = facts.device.get("compute_capability")
-    architecture = known or _BY_CAPABILITY.get(capability or "")
+    architecture = known or ARCHITECTURES.get(capability or "")
     if known is None and precision.endswith("_tensor") and capability in ("8.6", "8.9"):
         return None
     return FLOP_PER_CLOCK.get(architecture or "", {}).get(precision)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from worlds.programs import inference, pipeline, stencil, training
+from worlds.programs import inference, pipeline, scans, stencil, training
 from worlds.world import World
 
 PROGRAMS: dict[str, Callable[[World], None]] = {
@@ -22,10 +22,11 @@ PROGRAMS: dict[str, Callable[[World], None]] = {
     "branches": inference.run_branches,
     "pipeline": pipeline.train_in_stages,
     "stencil": stencil.advance_grid,
+    "scans": scans.scan_after_products,
 }
 DISTRIBUTED = {"ddp": 4, "fsdp": 2, "pipeline": 2, "stencil": 4, "replicas": 2}
 """How many ranks a program has, where that is more than one."""
-NATIVE = {"stencil"}
+NATIVE = {"stencil", "scans"}
 """Programs without a framework, which only Nsight Systems records."""
 TOGETHER = {"stencil", "replicas"}
 """Programs whose processes Nsight Systems records into one file."""

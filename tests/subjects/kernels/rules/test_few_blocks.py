@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sightline.core.model.run import Run
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import kernel, launched, opened
 
 RULE = "few-blocks"
@@ -53,18 +53,78 @@ def test_one_block(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kernels", "gain_ns"),
+    [
+        ([("left", 27, 100)] * 4, 300_000),  # one kernel again and again may need its own result
+        ([("left", 27, 100), ("right", 81, 100)], 100_000),  # they do not fit beside each other
+        ([("left", 27, 19), ("right", 27, 19)], 28_500),  # as short as launches
+        ([("left", 27, 100), ("wide", 1080, 100), ("right", 27, 100)], 150_000),  # not in a row
+    ],
+    ids=["the same", "half", "short", "apart"],
+)
+def test_each_by_itself(tmp_path: Path, kernels: list[tuple[str, int, int]], gain_ns: int) -> None:
+    """Of each a quarter, or three quarters, of the multiprocessors is filled, and that remains."""
+    assert_speaks(
+        run_of(tmp_path, *kernels),
+        RULE,
+        cost_ns=gain_ns,
+        gain_ns=gain_ns,
+        evidence=["27 blocks of 256 threads on 108 multiprocessors"],
+        fix="more blocks",
+        title="Kernels of few blocks",
+        confidence="medium",
+    )
+
+
+def test_nearly_all_multiprocessors(tmp_path: Path) -> None:
+    (found,) = answers(run_of(tmp_path, ("left", 81, 100)), RULE)
+    assert (found.gain_ns, found.confidence) == (25_000, "low")
+
+
+@pytest.mark.parametrize(
     "kernels",
     [
-        [("left", 20, 100)] * 5,  # one kernel again and again may need its own result
-        [("left", 20, 100), ("right", 55, 100)],  # more than half of the multiprocessors
-        [("left", 20, 19), ("right", 20, 19)],  # as short as launches
-        [("left", 20, 100), ("ampere_sgemm_32x32_tn", 20, 100)],  # a library chose the grid
-        [("left", 20, 100), ("wide", 1000, 100), ("right", 20, 100)],  # not in a row
+        [("ampere_sgemm_32x32_tn", 20, 500)],  # a library chose the grid
+        [("ampere_sgemm_32x32_tn", 1, 99), ("wide", 1080, 1)],
+        [("last", 1, 5), ("wide", 1080, 40)],  # where few blocks are right: the end of a reduction
+        [("fill", 108, 400)],
     ],
-    ids=["the same", "half", "short", "library", "apart"],
+    ids=["library", "short library", "small beside large", "full"],
 )
-def test_nothing_could_run_beside_it(tmp_path: Path, kernels: list[tuple[str, int, int]]) -> None:
+def test_few_blocks_that_are_right(tmp_path: Path, kernels: list[tuple[str, int, int]]) -> None:
     assert_silent(run_of(tmp_path, *kernels), RULE)
+
+
+def test_a_library_s_kernel_that_is_serial(tmp_path: Path) -> None:
+    """The name of a program's own kernel may be that of what it does: 2 of 108 are filled."""
+    (found,) = answers(run_of(tmp_path, ("ampere_sgemm_32x32_tn", 2, 540)), RULE)
+    assert found.gain_ns == 530_000
+    assert "a batch" in (found.fix or "")
+
+
+def test_the_same_kernel_with_more_blocks(tmp_path: Path) -> None:
+    """One block could take 5 µs, but the full launch is there: 60 µs. That is what remains."""
+    found = assert_speaks(
+        run_of(tmp_path, ("solve", 1, 540), ("solve", 2000, 60), ("wide", 1080, 400)),
+        RULE,
+        cost_ns=480_000,
+        gain_ns=480_000,
+        evidence=["`solve` runs with 1 block", "takes 60.00 µs with 2,000 blocks"],
+        fix="more blocks",
+        confidence="high",
+    )
+    assert "540.0 µs with 1" in found.evidence[-1]
+
+
+def test_a_longer_launch_of_more_blocks_gives_its_rate(tmp_path: Path) -> None:
+    """Each of 1,000 blocks takes 1 µs of a full GPU: of each 25 µs with 20 blocks 20 remain."""
+    (found,) = answers(run_of(tmp_path, *[("solve", 20, 25)] * 40, ("solve", 1000, 1000)), RULE)
+    assert found.gain_ns == 40 * 5_000
+
+
+def test_never_more_than_an_empty_kernel_leaves(tmp_path: Path) -> None:
+    (found,) = answers(run_of(tmp_path, *[("step", 1, 12)] * 20), RULE)
+    assert found.gain_ns == 20 * (12_000 - 3_000)
 
 
 def test_what_runs_beside_another_kernel(tmp_path: Path) -> None:
@@ -74,4 +134,15 @@ def test_what_runs_beside_another_kernel(tmp_path: Path) -> None:
         for i, name in enumerate(("left", "right"))
     ]
     run = opened(tmp_path, both, deviceProperties=[{**A100, "computeMinor": 0}])
+    assert_silent(run, RULE)
+
+
+def test_streams_in_turn_are_another_rule_s(tmp_path: Path) -> None:
+    """Each fills a fifth, on streams of their own: they only wait for one another."""
+    shape = {"grid": [20, 1, 1], "block": [256, 1, 1]}
+    in_turn = [
+        launched(10 * i, kernel("solve", 200 + 100 * i, 100, stream=7 + i % 4, **shape))
+        for i in range(8)
+    ]
+    run = opened(tmp_path, in_turn, deviceProperties=[{**A100, "computeMinor": 0}])
     assert_silent(run, RULE)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.rules import assert_silent, assert_speaks
-from support.traces import opened, queued
+from sightline.core.model.run import Run
+from support.rules import answers, assert_silent, assert_speaks
+from support.traces import copy, launched, opened, queued
 
 RULE = "slow-down"
 
@@ -26,6 +27,26 @@ def test_half_of_the_run_at_two_thirds_of_the_pace(tmp_path: Path) -> None:
         fix="record the clocks",
         confidence="medium",
     )
+
+
+def with_copies(folder: Path, sizes: list[int]) -> Run:
+    """The same slow-down, with copies of these sizes on another stream, 100 µs apart."""
+    work = queued(*kernels([100] * 40 + [150] * 40))
+    span = 10_000 // len(sizes)
+    copies = [
+        launched(2000 + 10 * i, copy("Memcpy HtoD", 3000 + span * i, 1, size, stream=9))
+        for i, size in enumerate(sizes)
+    ]
+    return opened(folder, [*work, *copies])
+
+
+def test_who_grows_with_its_own_work_does_not_slow_down(tmp_path: Path) -> None:
+    """Each copy is larger than the one before: the same kernels have more to do."""
+    assert_silent(with_copies(tmp_path, [1 << i for i in range(10, 20)]), RULE)
+
+
+def test_copies_of_one_size(tmp_path: Path) -> None:
+    assert [f.gain_ns for f in answers(with_copies(tmp_path, [1024] * 10), RULE)] == [4_000_000]
 
 
 def test_one_kind_alone_is_its_own_affair(tmp_path: Path) -> None:

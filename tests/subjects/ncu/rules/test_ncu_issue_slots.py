@@ -46,8 +46,8 @@ def test_none_at_all(tmp_path: Path) -> None:
     assert_speaks(
         profiled(tmp_path, {ISSUE: 0.0}),
         RULE,
-        cost_ns=10_000,
-        gain_ns=10_000,
+        cost_ns=8_000,  # an empty kernel takes 2 of 10 µs
+        gain_ns=8_000,
         evidence=["No issues"],
         fix="occupancy",
     )

@@ -11,6 +11,7 @@ from support.profiled import MEMORY, SM, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-latency"
+DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 METRICS = {SM: 30.0, MEMORY: 20.0, "launch__waves_per_multiprocessor": 4.0}
 
 
@@ -35,6 +36,15 @@ def test_30_percent_of_the_peak(tmp_path: Path) -> None:
 )
 def test_silence(tmp_path: Path, change: dict[str, Any]) -> None:
     assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [{MEMORY: float("nan"), DRAM: 81.0}, {SM: float("nan")}, {MEMORY: None}],
+    ids=["busy memory", "no SM", "no memory"],
+)
+def test_a_value_that_is_missing_is_not_low(tmp_path: Path, missing: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | missing), RULE)
 
 
 def test_not_recorded(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_20_blocks_on_80_sms(tmp_path: Path) -> None:
         RULE,
         cost_ns=7500,
         gain_ns=7500,
-        evidence=["20 blocks on 80 SMs"],
+        evidence=["20 blocks of 256 threads on 80 SMs"],
         fix="more, smaller blocks",
         severity="warning",
         confidence="medium",
@@ -41,7 +41,7 @@ def test_less_than_a_wave(tmp_path: Path) -> None:
         RULE,
         cost_ns=2800,
         gain_ns=2800,
-        evidence=["288 blocks on 80 SMs, 0.60 waves"],
+        evidence=["288 blocks of 256 threads on 80 SMs, 0.60 waves"],
         fix="more, smaller blocks",
     )
     assert_silent(profiled(tmp_path / "b", METRICS | {WAVES: 1.0}, blocks=480), RULE)

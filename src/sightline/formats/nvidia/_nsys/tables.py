@@ -17,6 +17,7 @@ from sightline.core.units import INT64_MAX
 from sightline.formats.nvidia._nsys import (
     codes,
     device,
+    gpus,
     host,
     nvtx,
     quality,
@@ -72,7 +73,7 @@ def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> 
         "stacks": trie,
         "cpu_samples": sampled,
         "sched_events": switched,
-        "devices": target.list_devices(db, ops, keep_identity=keep),
+        "devices": gpus.list_devices(db, ops, keep_identity=keep),
         "threads": target.list_threads(db, ranges, [sampled, switched]),
     }
     for name in ("syncs", "cuda_events", "memory_events", "memory_pools", "page_faults"):

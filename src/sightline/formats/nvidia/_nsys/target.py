@@ -27,18 +27,6 @@ SIZE_VARIABLES = (
     "MV2_COMM_WORLD_SIZE",
     "SLURM_NTASKS",
 )
-_GPU = {
-    "name": "name",
-    "uuid": "uuid",
-    "sm_count": "smCount",
-    "max_clock_hz": "clockRate",
-    "memory_bytes": "totalMemory",
-    "memory_bandwidth_bytes_per_s": "memoryBandwidth",
-    "warp_size": "threadsPerWarp",
-    "registers_per_sm": "maxRegistersPerSm",
-    "shared_bytes_per_sm": "maxShmemPerSm",
-    "l2_bytes": "l2CacheSize",
-}
 _META = ("META_DATA_EXPORT", "EXPORT_META_DATA")  # the second until 2023
 
 
@@ -86,33 +74,6 @@ def find_span(db: Database) -> tuple[int | None, int | None]:
     if rows.is_empty():
         return None, None
     return 0, rows.get_column("duration").max()  # type: ignore[return-value]
-
-
-def list_devices(db: Database, ops: pl.DataFrame, *, keep_identity: bool) -> pl.DataFrame:
-    """GPUs that the export describes, and those that only appear in the timeline."""
-    wanted = sorted({*_GPU.values(), "id", "computeMajor", "computeMinor", "maxWarpsPerSm"})
-    rows = db.rows("TARGET_INFO_GPU", wanted)
-    numbers = [c for c in wanted if c not in ("name", "uuid")]
-    rows = rows.with_columns(pl.col(numbers).cast(pl.Int64, strict=False))
-    described = (
-        rows.drop_nulls("id")
-        .unique("id", keep="first", maintain_order=True)
-        .select(
-            device_id="id",
-            **{name: pl.col(column) for name, column in _GPU.items()},
-            compute_capability=pl.format("{}.{}", "computeMajor", "computeMinor"),
-            max_threads_per_sm=pl.col("maxWarpsPerSm") * pl.col("threadsPerWarp"),
-        )
-    )
-    if not keep_identity:
-        described = described.with_columns(uuid=pl.lit(None, pl.String))
-    used = ops.select("device_id").unique()
-    return (
-        pl.concat([described, used.join(described, on="device_id", how="anti")], how="diagonal")
-        # Nothing else than NVIDIA's GPUs is recorded by it.
-        .with_columns(vendor=pl.lit("nvidia"))
-        .sort("device_id")
-    )
 
 
 def list_threads(db: Database, ranges: pl.DataFrame, others: list[pl.DataFrame]) -> pl.DataFrame:

@@ -29,12 +29,13 @@ References
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.kernel_labels import label_kernels
+from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -43,6 +44,7 @@ from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
+from sightline.subjects.kernels.rules._launches import describe_launch, list_filled, pick_longest
 from sightline.timeline.classes import is_communication
 from sightline.timeline.programs import NATIVE, recognise_program
 
@@ -77,8 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     said = (
         f"{own_gaps.text}, the kernels' times are not."
         if own_gaps is not None
-        else f"The GPU computes for {format_pct(busy)} of the window, so only faster kernels can "
-        "shorten it."
+        else f"The GPU computes for {format_pct(busy)} of the window."
     )
     if kinds is not None and moves:
         told = (
@@ -86,8 +87,11 @@ def check(run: Run) -> Iterator[Finding]:
             "compute next to nothing."
         )
     else:
-        told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time."
-    profile = "profile the largest kernels:  ncu --set full  (AMD: rocprof-compute profile)"
+        told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time"
+        told = f"{told}{_describe_launch(run, name)}."
+    pattern = re.match(r"\w*", shorten_kernel_name(name))
+    chosen = f" -k regex:{pattern[0]} -c 3" if pattern and pattern[0] else ""
+    profile = f"profile it:  ncu --set full{chosen}  (AMD: rocprof-compute profile)"
     yield build_finding(
         RULE,
         f"{said} {told}",
@@ -104,9 +108,7 @@ def check(run: Run) -> Iterator[Finding]:
             where={"kernel": name, "busy_pct": busy},
         ),
         Advice(
-            fix=_advise_fusing(run, profile)
-            if moves
-            else f"{profile}, then see below for kernels that are not needed",
+            fix=_advise_fusing(run, profile) if moves else profile,
             verify="sightline stats kernels AFTER",
         ),
         title=RULE.title if own_gaps is None else own_gaps.title,
@@ -114,6 +116,12 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
     )
+
+
+def _describe_launch(run: Run, name: str) -> str:
+    """', with 40 blocks of …', of the kernel's usual launch, where that is recorded."""
+    launches = list_filled(run).filter(pl.col("name") == name)
+    return "" if launches.is_empty() else f", with {describe_launch(pick_longest(launches))}"
 
 
 def _advise_fusing(run: Run, profile: str) -> str:

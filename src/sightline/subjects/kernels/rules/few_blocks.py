@@ -8,21 +8,25 @@ Why it hurts
     kernel waits until the last block is done, though there would be room beside it.
 
 Evidence
-    Grids, the device's multiprocessors, and that no other kernel ran meanwhile, of kernels that are
-    the program's own: libraries choose their grids themselves. Kernels of different names in a row
-    could run side by side if they do not depend on each other, which is not recorded: between
-    nothing and all but the longest of them is gained. A kernel by itself could be spread over the
-    multiprocessors: the gain is a replay in which it takes the share of them that it fills now.
-    Both are upper bounds.
+    Grids and blocks, the device's multiprocessors (by its name where the file has no number), and
+    that no other kernel ran meanwhile. Kernels of different names in a row, each of a tenth to half
+    of the multiprocessors, could run side by side if they do not depend on each other, which is not
+    recorded: between nothing and all but the longest of them is gained. Any other could be spread
+    over the multiprocessors: the gain is a replay in which it takes the share of them that it fills
+    now, of their schedulers and of the lanes of its warps; but no less than an empty kernel, nor
+    than the same kernel with more blocks in the same recording, which is quoted. Both are upper
+    bounds.
 
 Threshold
-    At most half of the multiprocessors (two such kernels fit beside each other); for a kernel by
-    itself a tenth (ours: it then is as good as serial). Kernels of 20 µs and more (ours: several
-    times a launch). What could be saved is over 5 % of the window (TraceLens agent, 2026-08).
+    Fewer blocks than multiprocessors; with more than half as many, confidence is low: a shared
+    limit, such as the memory, may be near. Libraries choose their grids themselves: of theirs only
+    kernels of 100 µs and at most a tenth of the multiprocessors (ours: as good as serial). Kernels
+    of 10 µs and more, 20 µs for those in a row (ours: several times a launch). What could be saved
+    is over 5 % of the window (TraceLens agent, 2026-08).
 
 Fix
-    Put kernels that do not depend on each other on streams of their own (cudaStreamNonBlocking), or
-    into one launch; divide the work of a single kernel into more blocks.
+    Divide the work of a kernel into more blocks; put kernels that do not depend on each other on
+    streams of their own (cudaStreamNonBlocking), or into one launch.
 
 False positives
     Kernels in a row that use each other's results; algorithms that are serial.
@@ -40,17 +44,25 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_several
 from sightline.subjects.kernels.keeping import add_factors
-from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_computing
-from sightline.timeline.kernel_kinds import name_kinds
+from sightline.subjects.kernels.launch_words import find_launcher
+from sightline.subjects.kernels.rules._launches import (
+    DEVICE,
+    LEAST_NS,
+    describe_launch,
+    keep_factor,
+    list_filled,
+    name_launch,
+    pick_longest,
+    quote_fuller,
+)
+from sightline.subjects.kernels.rules._shared import find_shorter_kernels
 
 RULE = Rule("few-blocks", "Kernels of few blocks")
 
-BESIDE_SHARE, ALONE_SHARE = 0.5, 0.1
-LEAST_NS = 20_000
-_DEVICE = ["rank", "device_id"]
-_LANE = [*_DEVICE, "stream_id"]
+BESIDE_SHARE, SERIAL_SHARE = 0.5, 0.1
+BESIDE_NS, LIBRARY_NS = 20_000, 100_000
+_LANE = [*DEVICE, "stream_id"]
 _GUIDE = "CUDA C++ Best Practices Guide: Concurrent Kernel Execution, Thread and Block Heuristics"
 
 
@@ -58,60 +70,51 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding for kernels that follow each other, and one for kernels by themselves."""
     if not run.rows("device_ops"):
         return
-    kernels = _list_small(run)
+    kernels = list_filled(run)
     groups = _group_different(kernels)
-    for find, small in ((_find_beside, groups), (_find_alone, _drop_grouped(kernels, groups))):
+    for find, small in ((_find_beside, groups), (_find_alone, _list_narrow(kernels, groups))):
         if small.height and (found := find(run, small)):
             yield found
 
 
-def _list_small(run: Run) -> pl.DataFrame:
-    """The program's own kernels that ran alone and filled at most half of the device.
-
-    With `share`, the part of the multiprocessors that their blocks fill, and `turn`, a number of
-    kernels that follow each other on a stream.
-    """
-    devices = run.table("devices").select(*_DEVICE, "sm_count")
-    blocks = pl.col("grid_x") * pl.col("grid_y") * pl.col("grid_z")
-    begun = pl.col("end_ns").cum_max().shift(1).over(_DEVICE)
-    next_start = pl.col("start_ns").shift(-1).over(_DEVICE)
-    known = (
-        list_computing(run)
-        .join(devices, on=_DEVICE, how="left", maintain_order="left")
-        .sort(*_DEVICE, "start_ns", "device_op_id")
-        .with_columns(
-            share=blocks / pl.col("sm_count"),
-            alone=(begun <= pl.col("start_ns")).fill_null(value=True)
-            & (pl.col("end_ns") <= next_start).fill_null(value=True),
-        )
-    )
-    names = known.get_column("name").unique()
-    own = names.filter(name_kinds(names).is_null())
-    is_small = (
-        pl.col("alone")
-        & (pl.col("share") <= BESIDE_SHARE)
-        & (pl.col("length") >= LEAST_NS)
-        & pl.col("name").is_in(own.implode())
-    ).fill_null(value=False)
-    return known.with_columns(turn=pl.struct(*_LANE, is_small).rle_id()).filter(is_small)
-
-
 def _group_different(kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with `group`: those in a row that have different names and fit beside each other."""
+    is_small = (
+        pl.col("alone")
+        & pl.col("own")
+        & pl.col("sms").is_between(SERIAL_SHARE, BESIDE_SHARE, closed="right")
+        & (pl.col("length") >= BESIDE_NS)
+    )
+    # In a row: no other kernel between them on the device.
+    small = kernels.with_columns(turn=pl.struct(*_LANE, is_small).rle_id()).filter(is_small)
     group, number, names, filled, turn = [], 0, set[str](), 0.0, None
-    for name, share, row in kernels.select("name", "share", "turn").iter_rows():
-        if row != turn or name in names or filled + share > 1:
+    for name, sms, row in small.select("name", "sms", "turn").iter_rows():
+        if row != turn or name in names or filled + sms > 1:
             number, names, filled = number + 1, set(), 0.0
-        turn, filled = row, filled + share
+        turn, filled = row, filled + sms
         names.add(name)
         group.append(number)
-    grouped = kernels.with_columns(pl.Series("group", group, pl.Int64))
+    grouped = small.with_columns(pl.Series("group", group, pl.Int64))
     return grouped.filter(pl.len().over("group") > 1)
 
 
-def _drop_grouped(kernels: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    alone = kernels.join(groups, on="device_op_id", how="anti")
-    return alone.filter(pl.col("share") <= ALONE_SHARE)
+def _list_narrow(kernels: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Kernels with fewer blocks than multiprocessors, which nothing else could run beside.
+
+    Of several streams in turn, kernels that fit beside each other are left to serialized-streams.
+    """
+    serial = pl.col("sms") <= SERIAL_SHARE
+    other = [pl.col("stream_id").shift(by).over(DEVICE) != pl.col("stream_id") for by in (1, -1)]
+    in_turn = pl.any_horizontal(*other).fill_null(value=False) & (pl.col("sms") <= BESIDE_SHARE)
+    return (
+        kernels.filter(pl.col("length") >= LEAST_NS)
+        .filter(
+            pl.col("alone") & (pl.col("sms") < 1),
+            pl.col("own") | (serial & (pl.col("length") >= LIBRARY_NS)),
+            serial | ~in_turn,
+        )
+        .join(groups, on="device_op_id", how="anti")
+    )
 
 
 def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
@@ -128,7 +131,7 @@ def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
         verify="sightline stats streams AFTER: streams that overlap",
         sources=(_GUIDE,),
         extra=[
-            _describe_grid(groups),
+            describe_launch(pick_longest(groups)),
             "between nothing and this is gained: whether one needs the other's result is not "
             "recorded",
         ],
@@ -137,26 +140,35 @@ def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
     )
 
 
-def _find_alone(run: Run, small: pl.DataFrame) -> Finding | None:
+def _find_alone(run: Run, narrow: pl.DataFrame) -> Finding | None:
+    kept = narrow.with_columns(factor=keep_factor(pl.col("share")))
+    longest = pick_longest(kept)
+    launcher = find_launcher(longest["name"])
     return find_shorter_kernels(
         run,
         RULE,
-        small.with_columns(factor=pl.col("share")),
-        "{share} of the window could be saved if kernels of few blocks filled the GPU.",
+        kept,
+        f"{name_launch(longest)}: {{share}} of the window could be saved on a full GPU.",
         cause="a block runs on one multiprocessor, and these kernels have few",
-        fix="divide the work into more blocks than the GPU has multiprocessors (a scan or a "
-        "reduction in two levels: cub::DeviceScan, cub::DeviceReduce)",
-        sources=(_GUIDE,),
-        extra=[_describe_grid(small)],
+        fix=launcher.more_blocks
+        if longest["own"]
+        else "a library chose this launch: give the call more independent work at once (a batch), "
+        "or use a call that divides it",
+        sources=(_GUIDE, launcher.source),
+        extra=quote_fuller(kept),
+        confidence=_grade_confidence(kept),
         is_bound=True,
     )
 
 
-def _describe_grid(kernels: pl.DataFrame) -> str:
-    """'20 blocks of 1,024 threads on 132 multiprocessors', of the kernel that takes longest."""
-    row = kernels.row(int(kernels.get_column("length").arg_max() or 0), named=True)
-    blocks, threads = (row[f"{of}_x"] * row[f"{of}_y"] * row[f"{of}_z"] for of in ("grid", "block"))
-    return (
-        f"{format_several(blocks, 'block')} of {format_several(threads, 'thread')} on "
-        f"{format_count(row['sm_count'])} multiprocessors"
-    )
+def _grade_confidence(kept: pl.DataFrame) -> str:
+    """High where the recording itself shows the kernel on a full GPU; low near to all blocks."""
+    lost = (1 - pl.col("factor")) * pl.col("length")
+    near, shown, whole = kept.select(
+        near=lost.filter(pl.col("sms") > BESIDE_SHARE).sum(),
+        shown=lost.filter(pl.col("fuller_ns").is_not_null()).sum(),
+        whole=lost.sum(),
+    ).row(0)
+    if 2 * shown > whole:
+        return "high"
+    return "low" if 2 * near > whole else "medium"

@@ -5,17 +5,20 @@ Symptom
 
 Why it hurts
     On A100 TF32 has eight times the peak of fp32 (156 against 19.5 TFLOP/s), on H100 seven. V100
-    and T4 have no TF32, but eight times the fp32 peak in fp16.
+    and T4 have no TF32, but eight times the fp32 peak in fp16. GPUs for games run TF32 at the rate
+    of fp32, and bf16 at twice that.
 
 Evidence
     Kernel names: cuBLAS' `sgemm`, CUTLASS' `simt`, cuDNN's `scudnn`, `ffma`, and its engines for
     `float`; and none of the names of tensor-core instructions. The device's rates are those of its
-    entry in the table of GPUs (docs/roofline.md). The gain is a replay in which these kernels take
-    the ratio of the two peaks, but no less than reading and writing products of recorded shapes
-    takes: an upper bound, since small products never reach a peak.
+    entry in the table of GPUs (docs/roofline.md), else of its compute capability. The gain is a
+    replay in which these kernels take the ratio of the two peaks, but no less than reading and
+    writing products of recorded shapes takes: an upper bound, since small products never reach a
+    peak.
 
 Threshold
-    What could be saved is over 5 % of the window (TraceLens agent, 2026-08).
+    What could be saved is over 5 % of the window (TraceLens agent, 2026-08). A note where that is
+    less, as behind a host that limits, and the products take a fifth of the kernel time (ours).
 
 Fix
     torch.set_float32_matmul_precision("high") for TF32, or bf16 by torch.autocast; sizes that are
@@ -35,11 +38,14 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.advice import choose_fix
-from sightline.diagnosis.build import abstain
-from sightline.roofline.hardware import find_gpu
+from sightline.diagnosis.build import Advice, Evidence, abstain, build_finding
+from sightline.roofline.rates import compare_rates
 from sightline.subjects.kernels.rules._operators import add_owners, select_calls
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
@@ -47,8 +53,11 @@ RULE = Rule("no-tensor-cores", "Matrix products without tensor cores")
 # cuDNN's own kernels name the type that they compute in: scudnn, and engine<float, ...>.
 _PLAIN = r"(?i)sgemm|simt|scudnn|_ffma_|(?:dgrad|wgrad|fprop)\w*engine<float"
 _TENSOR = r"(?i)tf32|tensorop|[hsi]\d*(?:884|1688|16816|16832)|hmma|imma|[wg]mma_|\bmma_"
-# Less is no ratio: GPUs for games have the same rate for both.
+# Less is no ratio: GPUs for games have the same rate for TF32.
 _LEAST_RATIO = 1.5
+# Of the kernel time, for a note where nothing is gained today. Ours: a fifth of it is worth knowing
+# before the host is made faster.
+NOTED_PCT = 20.0
 _NATIVE = (
     "let the library use them: cublasGemmEx with CUBLAS_COMPUTE_32F_FAST_TF32 or bf16 inputs, "
     "cudnnSetConvolutionMathType; sizes that are multiples of 8"
@@ -77,37 +86,61 @@ def check(run: Run) -> Iterator[Finding]:
     if known.is_empty():
         return
     has_tf32 = bool(known.get_column("tf32").all())
+    has_bf16 = bool(known.get_column("bf16").all())
     limited = _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio")))
     shaped = limited.filter(pl.col("shaped")).get_column("length").sum()
+    fix = choose_fix(run, _advise(has_tf32, has_bf16), native=_NATIVE, jax=_JAX)
     found = find_shorter_kernels(
         run,
         RULE,
         limited.drop("shaped"),
         "Matrix products in fp32 take {share} of the window more than on the tensor cores at peak.",
-        cause="fp32 matrix products are not allowed to use TF32"
-        if has_tf32
-        else "this GPU has no TF32: its tensor cores want fp16",
-        fix=choose_fix(run, _advise(has_tf32), native=_NATIVE, jax=_JAX),
+        cause=_explain(has_tf32, has_bf16),
+        fix=fix,
         sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
         # Of products of unknown shape nothing says that tensor cores could be fed.
         confidence="medium" if 2 * shaped > limited.get_column("length").sum() else "low",
         is_bound=True,
     )
-    if found:
-        yield found
+    yield from _remark(run, limited, fix) if found is None else (found,)
+
+
+def _remark(run: Run, plain: pl.DataFrame, fix: str) -> Iterator[Finding]:
+    """A note where the products are much of the kernel time, and the host limits today."""
+    whole = max(sum_column(list_kernels(run), "length"), 1)
+    pct = 100 * sum_column(plain, "length") / whole
+    if pct < NOTED_PCT:
+        return
+    row = plain.sort("length", "name").row(-1, named=True)
+    yield build_finding(
+        RULE,
+        f"{format_pct(pct)} of the kernel time is matrix products in fp32, without tensor cores.",
+        Evidence(
+            [f"{format_count(plain.height)} × {shorten_kernel_name(row['name'])} and alike"],
+            where={"kernel": row["name"]},
+        ),
+        Advice(fix=fix, verify="sightline stats kernels AFTER: total_ns of these kernels"),
+        severity="info",
+        confidence="high",
+    )
 
 
 def _list_ratios(run: Run) -> pl.DataFrame:
-    """Per device how many times faster its tensor cores are than fp32, and whether in TF32."""
+    """Per device how many times faster its tensor cores are than fp32, and whether in TF32.
+
+    TF32 where that is faster, as it needs no other types; else 16 bits.
+    """
     rows = []
-    devices = run.table("devices").select("rank", "device_id", "name", "memory_bytes")
-    for rank, device, name, memory in devices.iter_rows():
-        gpu = find_gpu(name, memory)
-        peaks = gpu.peaks() if gpu is not None else {}
-        tensor = peaks.get("tf32_tensor") or peaks.get("fp16_tensor")
-        ratio = tensor / peaks["fp32"] if tensor and "fp32" in peaks else None
-        rows.append((rank, device, ratio, "tf32_tensor" in peaks))
-    schema = {"rank": pl.Int64, "device_id": pl.Int64, "ratio": pl.Float64, "tf32": pl.Boolean}
+    for device in run.table("devices").iter_rows(named=True):
+        rates = compare_rates(device)
+        short = rates.get("bf16_tensor") or rates.get("fp16_tensor")
+        tf32 = rates.get("tf32_tensor", 0.0)
+        has_tf32 = tf32 >= _LEAST_RATIO
+        # Of a GPU without tensor cores this is known, too: there is nothing to gain.
+        ratio = tf32 if has_tf32 else short or (1.0 if rates else None)
+        rows.append((device["rank"], device["device_id"], ratio, has_tf32, "bf16_tensor" in rates))
+    flags = {"tf32": pl.Boolean, "bf16": pl.Boolean}
+    schema = {"rank": pl.Int64, "device_id": pl.Int64, "ratio": pl.Float64} | flags
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -125,11 +158,24 @@ def _limit_by_memory(run: Run, plain: pl.DataFrame) -> pl.DataFrame:
     ).drop("owner", "least")
 
 
-def _advise(has_tf32: bool) -> str:
-    """For PyTorch: TF32 where the device has it, else mixed precision."""
+def _explain(has_tf32: bool, has_bf16: bool) -> str:
+    if has_tf32:
+        return "fp32 matrix products are not allowed to use TF32"
+    if has_bf16:
+        return "on this GPU TF32 is hardly faster than fp32: its tensor cores want 16 bits"
+    return "this GPU has no TF32: its tensor cores want fp16"
+
+
+def _advise(has_tf32: bool, has_bf16: bool) -> str:
+    """For PyTorch: TF32 where the device is faster in it, else mixed precision."""
     if has_tf32:
         return (
             'torch.set_float32_matmul_precision("high"), or bf16 with torch.autocast; sizes that '
+            "are multiples of 8"
+        )
+    if has_bf16:
+        return (
+            "mixed precision: torch.autocast(device_type='cuda', dtype=torch.bfloat16); sizes that "
             "are multiples of 8"
         )
     return (

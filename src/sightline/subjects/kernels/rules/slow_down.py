@@ -16,7 +16,7 @@ Evidence
 Threshold
     Slower by 10 % or more (ours: several times what clocks vary in steady state), and over
     5 % of the window to gain. Where clocks were recorded, clock-throttled says more, and this rule
-    is silent.
+    is silent; so it is where copies grow by 10 % as well: who has more work is not slower.
 
 Fix
     See what the clocks did: sightline run --for energy, nvidia-smi -q -d PERFORMANCE; look
@@ -58,7 +58,11 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops") or _has_clocks(run):
         return
     kernels = _compare_to_like(list_kernels(run))
-    slower = [cut for device in kernels.partition_by(_DEVICE) if (cut := _find_cut(device))]
+    slower = [
+        cut
+        for device in kernels.partition_by(_DEVICE)
+        if (cut := _find_cut(device)) and not _copies_grow(run, cut[2])
+    ]
     if not slower:
         return
     later = pl.concat([late for _, _, late in slower])
@@ -78,6 +82,22 @@ def check(run: Run) -> Iterator[Finding]:
     )
     if found:
         yield found
+
+
+def _copies_grow(run: Run, later: pl.DataFrame) -> bool:
+    """Whether what the device copies grew as well from that moment on: then its work did."""
+    rank, device = later.select(_DEVICE).row(0)
+    is_later = pl.col("start_ns") >= later.get_column("start_ns").min()
+    before, after = (
+        run.columns("device_ops", [*_DEVICE, "kind", "bytes", "start_ns"])
+        .filter(pl.col("kind") == "memcpy", pl.col("rank") == rank, pl.col("device_id") == device)
+        .select(
+            before=pl.col("bytes").filter(~is_later).mean(),
+            after=pl.col("bytes").filter(is_later).mean(),
+        )
+        .row(0)
+    )
+    return before is not None and after is not None and after >= SLOWER * before
 
 
 def _has_clocks(run: Run) -> bool:

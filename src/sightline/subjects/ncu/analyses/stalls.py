@@ -80,7 +80,7 @@ def _counters(run: Run) -> pl.DataFrame:
     """Cycles per issued instruction, as a share of all cycles between two issues of a warp."""
     totals = (
         run.scan("kernel_metrics")
-        .filter(pl.col("instance_id").is_null() & pl.col("value").is_not_null())
+        .filter(pl.col("instance_id").is_null() & pl.col("value").is_not_nan())
         .select("kernel_id", "metric", "value")
     )
     whole = totals.filter(pl.col("metric") == _LATENCY).select("kernel_id", whole="value")

@@ -41,6 +41,8 @@ _WAVES = "launch__waves_per_multiprocessor"
 def _hit(case: Case) -> Hit | None:
     if case.light is None or not case.waits or (case.get(_WAVES) or 1.0) < 1:
         return None
+    if case.get(SM_PCT) is None or case.get(MEMORY_PCT) is None:
+        return None  # the one that was not measured may be the limit
     sm, memory = format_pct(case.get(SM_PCT)), format_pct(case.get(MEMORY_PCT))
     return Hit(case, case.headroom, None, f"SM {sm}, memory {memory} of peak")
 

@@ -34,7 +34,7 @@ from sightline.core.units import format_count, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.roofline.launch import count_blocks
+from sightline.roofline.launch import count_blocks, count_threads
 
 RULE = Rule(
     "ncu-small-grid",
@@ -49,7 +49,9 @@ def _hit(case: Case) -> Hit | None:
     blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
     if not blocks or not sms:
         return None
-    evidence = f"{format_several(blocks, 'block')} on {format_count(sms)} SMs"
+    threads = count_threads(case.facts)
+    of = f" of {format_several(threads, 'thread')}" if threads else ""
+    evidence = f"{format_several(blocks, 'block')}{of} on {format_count(sms)} SMs"
     if blocks < sms:
         evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
         return Hit(case, 100 * (sms - blocks) / sms, None, evidence, relieves_limit=True)

@@ -91,7 +91,9 @@ def _places(run: Run) -> dict[tuple[int, str], str]:
     """Of each kernel and reason, the line or instruction with most samples, if it stands out."""
     found: dict[tuple[int, str], str] = {}
     hot = run.ask("hot_lines").filter(
-        (pl.col("share_pct") >= LINE_PCT) & (pl.col("reason_pct") >= SHARE_PCT)
+        (pl.col("share_pct") >= LINE_PCT)
+        & (pl.col("reason_pct") >= SHARE_PCT)
+        & (pl.col("line").is_not_null() | pl.col("offset").is_not_null())
     )
     for row in hot.iter_rows(named=True):
         where = (

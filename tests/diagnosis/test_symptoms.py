@@ -1,0 +1,46 @@
+"""Several findings of one and the same time are one finding with several ways out."""
+
+from __future__ import annotations
+
+from sightline.core.model.declare import Finding, Price, Rule
+from sightline.diagnosis.symptoms import absorb_symptoms
+
+RULES = {
+    name: Rule(name, name, explains=explains)
+    for name, explains in {"cause": ("wait",), "wait": (), "block": (), "other": ()}.items()
+}
+
+
+def finding(rule: str, gain: int, kernel: str = "gemm", severity: str = "warning") -> Finding:
+    return Finding(
+        rule,
+        f"{rule}: {kernel}",
+        severity,
+        "said",
+        gain=Price(gain, "ns"),
+        where={"kernel": kernel, "estimate_pct": 1.0},
+        fix=f"mend the {rule}",
+    )
+
+
+def test_three_of_one_time() -> None:
+    """The cause takes the wait in, and of the two that gain as much it explains most."""
+    found = [finding("block", 1000), finding("wait", 900), finding("cause", 1005)]
+    (one,) = absorb_symptoms(found, RULES)
+    assert one.rule == "cause"
+    assert "seen also as: wait" in one.evidence
+    assert "the same time, another way: block: mend the block" in one.evidence
+
+
+def test_times_that_differ() -> None:
+    found = [finding("block", 1000), finding("other", 900)]
+    assert absorb_symptoms(found, RULES) == found
+
+
+def test_another_kernel_and_a_note() -> None:
+    found = [
+        finding("block", 1000),
+        finding("other", 1000, kernel="norm"),
+        finding("other", 1000, severity="info"),
+    ]
+    assert absorb_symptoms(found, RULES) == found
