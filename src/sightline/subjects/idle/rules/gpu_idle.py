@@ -67,7 +67,7 @@ _ADVICE = {
     ),
     "micro_gap": (
         "the GPU is idle in many short gaps between queued kernels",
-        "fuse small kernels (torch.compile) or capture a graph",
+        "fuse small kernels, or capture a graph",
     ),
     "slow_launch": (
         "a launch call takes far longer than usual and leaves the GPU idle",

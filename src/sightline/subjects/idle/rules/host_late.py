@@ -42,7 +42,6 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import fit_text
 from sightline.core.units import format_pct
-from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
 from sightline.replay.replay import shorten_calls, shorten_thinking
@@ -51,6 +50,7 @@ from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
 from sightline.timeline.idle import list_system_waits
 from sightline.timeline.sleeps import list_states
+from sightline.timeline.world import read_world
 
 RULE = Rule(
     "host-late",
@@ -152,12 +152,12 @@ def _advise(run: Run, mine: Claim, lines: list[str]) -> str:
 def _name_first(run: Run) -> str:
     """What to do where nothing recorded names what the host did."""
     is_kineto = (run.table("recordings").get_column("format") == "kineto").any()
-    see = choose_fix(
-        run,
+    see = (
         "profile(with_stack=True) names the lines"
         if is_kineto
-        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines",
-        native="sightline run --cpu-stacks perf_event -- PROGRAM  names the functions",
+        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines"
+        if read_world(run).language == "python"
+        else "sightline run --cpu-stacks perf_event -- PROGRAM  names the functions"
     )
     return (
         f"find out what the host runs there ({see}; host_op in sightline stats idle_rules has what "

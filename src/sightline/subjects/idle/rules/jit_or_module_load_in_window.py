@@ -132,7 +132,10 @@ def _join(deeds: list[str]) -> str:
 def _advise_loading(run: Run) -> str:
     return choose_fix(
         run,
-        "warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
+        "warm up before measuring: use every kernel once with every shape",
+        pytorch="warm up with every shape before measuring; CUDA_MODULE_LOADING=EAGER for servers",
+        serving="send warm-up requests of every shape before measuring; CUDA_MODULE_LOADING=EAGER",
+        openacc="run each region once before the timed part; CUDA_MODULE_LOADING=EAGER",
         native="launch each kernel once before the timed part; CUDA_MODULE_LOADING=EAGER",
         openmp="run each target region once before the timed part; CUDA_MODULE_LOADING=EAGER",
     )

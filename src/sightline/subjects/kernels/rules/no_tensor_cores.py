@@ -49,6 +49,7 @@ _PLAIN = r"(?i)sgemm|simt|scudnn|_ffma_|(?:dgrad|wgrad|fprop)\w*engine<float"
 _TENSOR = r"(?i)tf32|tensorop|[hsi]\d*(?:884|1688|16816|16832)|hmma|imma|[wg]mma_|\bmma_"
 # Less is no ratio: GPUs for games have the same rate for both.
 _LEAST_RATIO = 1.5
+_NEUTRAL = "use 16-bit inputs, or TF32 where the GPU has it; sizes that are multiples of 8"
 _NATIVE = (
     "let the library use them: cublasGemmEx with CUBLAS_COMPUTE_32F_FAST_TF32 or bf16 inputs, "
     "cudnnSetConvolutionMathType; sizes that are multiples of 8"
@@ -87,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
         cause="fp32 matrix products are not allowed to use TF32"
         if has_tf32
         else "this GPU has no TF32: its tensor cores want fp16",
-        fix=choose_fix(run, _advise(has_tf32), native=_NATIVE, jax=_JAX),
+        fix=choose_fix(run, _NEUTRAL, pytorch=_advise(has_tf32), native=_NATIVE, jax=_JAX),
         sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
         # Of products of unknown shape nothing says that tensor cores could be fed.
         confidence="medium" if 2 * shaped > limited.get_column("length").sum() else "low",
