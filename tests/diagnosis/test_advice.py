@@ -16,11 +16,11 @@ from synth_nsys import Export
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("aten::mm", "usual"), ("vllm::all_reduce", "for vLLM"), ("jit_step", "for JAX")],
+    [("aten::mm", "neutral"), ("vllm::all_reduce", "for vLLM"), ("jit_step", "for JAX")],
 )
-def test_of_the_framework_else_the_usual(tmp_path: Path, name: str, fix: str) -> None:
+def test_of_the_framework_else_the_neutral(tmp_path: Path, name: str, fix: str) -> None:
     run = opened(tmp_path, [host("cpu_op", name, 0, 10), kernel("k", 5, 5)])
-    assert choose_fix(run, "usual", vllm="for vLLM", jax="for JAX") == fix
+    assert choose_fix(run, "neutral", vllm="for vLLM", jax="for JAX") == fix
 
 
 def test_a_program_without_a_framework_is_told_its_own_calls(tmp_path: Path) -> None:
@@ -47,3 +47,8 @@ def test_on_amd_a_finding_names_what_amd_has(tmp_path: Path) -> None:
     (found,) = (f for f in findings(run) if f.rule == "allocator-churn")
     assert "expandable_segments" not in found.fix
     assert "allocate once" in found.fix
+
+
+def test_a_world_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="tensorflow"):
+        choose_fix(opened(tmp_path, [kernel("k", 5, 5)]), "neutral", tensorflow="other")

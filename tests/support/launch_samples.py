@@ -26,7 +26,13 @@ NODES = [(-1, 0), (0, 1), (1, 2), (0, 3)]
 IN_LAUNCH, LOADING, MAIN = 2, 3, 0
 
 
-def opened(folder: Path, samples: list[tuple[int, int, int]], events: list[Any]) -> Run:
+def opened(
+    folder: Path,
+    samples: list[tuple[int, int, int]],
+    events: list[Any],
+    frames: list[Any] = FRAMES,
+    nodes: list[tuple[int, int]] = NODES,
+) -> Run:
     """A run folder with a trace and samples: (µs, thread, node), on one clock."""
     place = folder / "run.sightline"
     place.mkdir()
@@ -35,8 +41,8 @@ def opened(folder: Path, samples: list[tuple[int, int, int]], events: list[Any])
     trace.write_text(json.dumps({"traceEvents": events}))
     writer = StackWriter(place / f"host-{MARK}.{PID}.cpu.stacks", 0)
     writer.write_facts({"period_ns": PERIOD_NS, "clock": [[0, 0]]})
-    writer.write_frames(0, FRAMES)
-    writer.write_nodes(NODES)
+    writer.write_frames(0, frames)
+    writer.write_nodes(nodes)
     records = [(1000 * at, PID, tid, node, 0, 0) for at, tid, node in samples]
     writer.write_samples(np.array(records, RECORD))
     writer.close()

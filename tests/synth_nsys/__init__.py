@@ -97,6 +97,7 @@ class Export:
         dst: int,
         pid: int = 7,
         device: int | None = 0,
+        stream: int = 7,
         **more: Any,
     ) -> None:
         """A copy, with the export's numbers of direction and memory kinds."""
@@ -106,7 +107,7 @@ class Export:
             end=end,
             deviceId=device,
             contextId=1,
-            streamId=7,
+            streamId=stream,
             correlationId=corr,
             globalPid=gpid(pid),
             bytes=size,

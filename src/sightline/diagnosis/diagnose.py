@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.api_names import drop_versions
 from sightline.diagnosis.build import abstain
 from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.price import price_findings
@@ -54,7 +55,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         pool.submit(run.ask, "idle_rules")
         asked = [m for m in loading.result() if vendor or not m.RULE.vendor]
         found = [f for answers in pool.map(partial(_check, run), asked) for f in answers]
-    found = translate_findings(run, found)
+    found = drop_versions(translate_findings(run, found))
     if own:
         from sightline.diagnosis.custom.check import check
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from sightline.core.model.declare import Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT
+from sightline.diagnosis.operators import Operator, find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
 from sightline.timeline.periods import describe_period
@@ -28,6 +30,11 @@ NO_RANGE = "no recorded range covers most of the host's time"
 _SENDS = r"(?i)^p?MPI_|^(?:p?write|p?writev|send\w*|recv\w*|p?read|fsync|e?poll\w*|select)(?:\W|$)"
 
 
+_LAUNCHES = r"^(?:cuda|cu|hip)\w*Launch"
+# One name for ranges that are numbered: h2d_transfer_layer_4 and its like.
+_MERGED = pl.col("host_op").str.replace_all(r"(^|[^A-Za-z0-9])\d+", "${1}#")
+
+
 @dataclass(frozen=True)
 class Claim:
     """The gaps that one rule speaks for."""
@@ -37,6 +44,8 @@ class Claim:
     pct: float
     list_next: Callable[[], pl.DataFrame]  # parts in which the host went on, of other rules
     period: str | None = None  # how often they come back
+    # The operator that most of some gaps lie in.
+    find_operator: Callable[[pl.DataFrame], Operator | None] = lambda _: None
 
     def select_part(self, run: Run, which: pl.Expr) -> Claim:
         """The claim to some of the gaps alone."""
@@ -85,7 +94,15 @@ class Claim:
             NO_RANGE if host is None else f"the host was mostly in  {host}"
             for host in self._host_op_of_half
         ]
+        if self.operator is not None:
+            known = (NO_RANGE, f"the host was mostly in  {self.operator.name}")
+            lines = [line for line in lines if line not in known] + [self.operator.describe()]
         return lines + ([f"most of it comes {self.period}"] if self.period else [])
+
+    @cached_property
+    def operator(self) -> Operator | None:
+        """The operator that more than half of the time lies in, if one does."""
+        return self.find_operator(self.gaps)
 
     @property
     def host_op(self) -> str | None:
@@ -95,9 +112,28 @@ class Claim:
 
     @property
     def _host_op_of_half(self) -> list[str | None]:
-        each = self.gaps.group_by("host_op").agg(pl.col("duration_ns").sum())
-        whole = pl.col("duration_ns").sum()
-        return each.filter(2 * pl.col("duration_ns") > whole).get_column("host_op").to_list()
+        for name in (pl.col("host_op"), _MERGED):
+            each = self.gaps.group_by(host_op=name).agg(pl.col("duration_ns").sum())
+            most = each.filter(2 * pl.col("duration_ns") > pl.col("duration_ns").sum())
+            if most.height:
+                return most.get_column("host_op").to_list()
+        return []
+
+    @property
+    def place(self) -> str | None:
+        """The narrowest name that takes more than half of the time: operator or range.
+
+        A call that launches is no place: it says what every gap ends with.
+        """
+        if self.operator is not None:
+            return self.operator.name
+        return None if re.search(_LAUNCHES, self.host_op or "") else self.host_op
+
+    @property
+    def is_in_host_op(self) -> pl.Expr:
+        """Which gaps are the range's that takes more than half of the time."""
+        same = pl.col("host_op").eq_missing(self.host_op)
+        return same if self.host_op is None else same | _MERGED.eq_missing(self.host_op)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -183,7 +219,13 @@ def claim_gaps(
     going_on = [c for c in (causes.HOST, causes.LAUNCHES) if c not in rule.causes]
     cost = int(gaps.get_column("duration_ns").sum()) + extra_ns
     pct = 100 * cost / sum_windows(run)
-    claim = Claim(gaps, cost, pct, lambda: _take_gaps(run, going_on))
+    claim = Claim(
+        gaps,
+        cost,
+        pct,
+        lambda: _take_gaps(run, going_on),
+        find_operator=lambda some: find_main_operator(run, some),
+    )
     if with_behind and cost:
         pct += 100 * claim.behind_ns / sum_windows(run)
     if pct < least_pct or not cost:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
-from sightline.timeline.programs import recognise_program
+from sightline.timeline.world import read_world
 
 _Words = Sequence[tuple[str, str]]
 
@@ -89,7 +89,7 @@ _WORDS = {"amd": _AMD, "intel": _INTEL, "nvidia": _NVIDIA}
 
 def translate_findings(run: Run, found: list[Finding]) -> list[Finding]:
     """The findings with advice for the run's GPUs, where all of them are of one vendor."""
-    vendor = recognise_program(run).vendor
+    vendor = read_world(run).vendor
     known = run.table("devices").get_column("vendor").drop_nulls()
     if vendor not in _WORDS or known.n_unique() > 1:
         return found

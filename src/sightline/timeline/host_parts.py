@@ -18,6 +18,7 @@ from sightline.core.algebra.lookup import find_rows, match_names
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.algebra.trees import find_nearest_ancestor
 from sightline.core.model.run import Run
+from sightline.timeline.call_windows import find_longest_call_window
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
 from sightline.timeline.step_usage import LEAST_STEPS, measure_recording_cost
@@ -152,13 +153,16 @@ def sum_host_windows(run: Run) -> int:
 
 
 def find_longest_window(run: Run) -> int:
-    """The longest device's, or main thread's where there is no device, ns; 0 without either."""
+    """The longest device's, or main thread's where there is no device, ns; 0 without either.
+
+    Of a program of which nothing but its calls was recorded: from its first one to its last one.
+    """
     if run.rows("device_ops"):
         return find_largest(run.ask("breakdown"), "window_ns")
     if has_only_host(run):
         windows = list_windows(run).select(ns=pl.col("end_ns") - pl.col("start_ns"))
         return find_largest(windows, "ns")
-    return 0
+    return find_longest_call_window(run)
 
 
 def list_segments(run: Run) -> pl.DataFrame:

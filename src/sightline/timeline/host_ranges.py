@@ -10,6 +10,7 @@ from sightline.core.algebra.lookup import Texts, mark_rows
 from sightline.core.algebra.trees import find_nearest_ancestor, find_parents
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
+from sightline.timeline.runtimes import RANGE, match_runtimes
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
 _THREAD = ["rank", "pid", "tid"]
@@ -160,18 +161,9 @@ def measure_long_calls(nodes: pl.DataFrame, gaps: pl.DataFrame, waits: pl.DataFr
     return nothing.scatter(rows, cut.clip(lower_bound=0).fill_null(0))
 
 
-# Compilers as recordings name them: torch._dynamo.utils.dynamo_timed wraps each phase in a range
-# "NAME (dynamo_timed)"; Python stacks name the two entry points; "CompileId" is newer PyTorch's
-# range around one compilation; NVRTC's call; Triton's compile as a Python function; nvFuser's NVTX
-# ranges; and CUPTI's records of the driver's JIT, as Nsight Systems and Kineto name them. Of
-# Inductor only functions that compile count: compiled code runs below a frame of the same file.
-COMPILING = (
-    r"\(dynamo_timed\)|^CompileId|torch/_dynamo/convert_frame\.py"
-    r"|torch/_inductor/compile_fx\.py\(\d+\): \w*(?:compile|codegen)"
-    r"|^nvrtcCompileProgram|(?i:nvrtc::compile)|^FusionKernelRuntime::compileFusion"
-    r"|triton/compiler/compiler\.py\(\d+\): compile"
-    r"|^(?i:driver (?:jit )?compiler)"
-)
+# Compilers and autotuners as recordings name them (runtimes.tsv). Of Inductor only functions that
+# compile count: compiled code runs below a frame of the same file.
+COMPILING = match_runtimes(RANGE)
 
 
 def is_compiler(names: Texts) -> pl.Series:

@@ -31,6 +31,9 @@ from sightline.timeline.host_ranges import (
     list_ranges,
     list_saving_ranges,
 )
+from sightline.timeline.idle_compilers import lend_to_helpers, name_compiling
+from sightline.timeline.idle_names import find_covering, find_longest
+from sightline.timeline.idle_runtimes import infer_runtimes
 from sightline.timeline.system_waits import cut_to_spans, list_waits_in_spans
 
 # What the operating system did with the thread, where it was recorded (timeline/system_waits.py).
@@ -179,6 +182,7 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         for cause, each in list_waits_in_spans(run, spans).items()
     }
     found, deeds = _measure_host_causes(
+        run,
         found,
         ranges,
         names,
@@ -208,7 +212,16 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         .otherwise(pl.lit("not_started"))
     )
     parts = [f"{cause}_{of}" for cause in HOST_CAUSES for of in ("ns", "op")]
-    kept = (*_KEPT, *_THREAD[1:], "waited_ns", "slow_launch_ns", "queued", "queued_ns", "queued_op")
+    kept = (
+        *_KEPT,
+        *_THREAD[1:],
+        "runtime",
+        "waited_ns",
+        "slow_launch_ns",
+        "queued",
+        "queued_ns",
+        "queued_op",
+    )
     return found.select(*kept, *parts), deeds
 
 
@@ -346,6 +359,7 @@ def _list_launch_spans(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _measure_host_causes(
+    run: Run,
     found: pl.DataFrame,
     ranges: pl.DataFrame,
     names: Texts,
@@ -368,7 +382,7 @@ def _measure_host_causes(
     takes_long = pl.col("end_ns") - pl.col("start_ns") > IDLE_WAIT_NS
     syncs = syncs.filter(_begin_in_work(syncs, ops) | syncs.select(takes_long).to_series())
     kinds = {
-        "compiling": ranges.filter(is_compiler(names)),
+        "compiling": lend_to_helpers(run, ranges.filter(is_compiler(names))),
         "data_loading": ranges.filter(names.match(LOADING) & ~is_api),
         **deeds,
         "allocation": ranges.filter(allocates(names) & (is_api | is_cost)),
@@ -383,7 +397,7 @@ def _measure_host_causes(
         measured["profiler_overhead"] = measure_cover_between(
             found, *until_launch, overhead, ["rank"]
         )
-        inside["profiler_overhead"] = _find_last(found, overhead, ["rank"])
+        inside["profiler_overhead"] = find_longest(found, overhead, ["rank"])
     spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
     known = deeds_of_all = ranges.select(spans).clear()
     covered = pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
@@ -404,7 +418,9 @@ def _measure_host_causes(
         inside[cause] = (
             _find_open_in(found, mine, ranges)
             if cause in SYSTEM_CAUSES
-            else _find_last(found, mine, _THREAD)
+            else name_compiling(found, ranges, names, up, mine)
+            if cause == "compiling"
+            else find_longest(found, mine, _THREAD)
         )
     found = found.with_columns(pl.Series(f"{c}_ns", v) for c, v in measured.items())
     # The profiler's own time may overlap with the thread's: what is left is shared out in order.
@@ -429,16 +445,26 @@ def _measure_host_causes(
         *(pl.lit(0, pl.Int64).alias(f"{c}_ns") for c in HOST_CAUSES[:-1] if c not in measured),
         *(pl.lit(None, pl.Int64).alias(f"{c}_op") for c in HOST_CAUSES[:-1] if c not in inside),
         *(op.alias(f"{cause}_op") for cause, op in inside.items()),
-        host_late_op=_find_open(
-            found.with_columns(free_ns=free), ranges, "free_ns", "host_end_ns", up
+        host_late_op=find_covering(
+            found.with_columns(free_ns=free), ranges, names, ("free_ns", "host_end_ns"), up
         ),
-        queued_op=_find_open(
+        queued_op=find_covering(
             found.with_columns(since_ns=pl.col("end_ns") - pl.col("queued_ns")),
             ranges,
-            "since_ns",
-            "end_ns",
+            names,
+            ("since_ns", "end_ns"),
             up,
         ),
+    )
+    # What no range says, samples and names of kernels may.
+    found = found.with_columns(runtime=infer_runtimes(run, found))
+    inferred = pl.col("runtime").is_not_null()
+    found = found.with_columns(
+        compiling_ns=pl.col("compiling_ns") + pl.when(inferred).then("host_late_ns").otherwise(0),
+        compiling_op=pl.when(inferred & (pl.col("compiling_ns") < pl.col("host_late_ns")))
+        .then(None)
+        .otherwise("compiling_op"),
+        host_late_ns=pl.when(inferred).then(0).otherwise("host_late_ns"),
     )
     return found, pl.concat([deeds_of_all.drop("host_op_id"), first])
 
@@ -506,12 +532,6 @@ def _give_pace_away(found: pl.DataFrame, causes: list[str]) -> pl.DataFrame:
     ).drop("given", "to")
 
 
-def _find_last(found: pl.DataFrame, ranges: pl.DataFrame, by: list[str]) -> pl.Series:
-    """The range that had begun last when each gap's launch was due."""
-    last = find_latest(found, "end_ns", ranges, "start_ns", by)
-    return ranges.get_column("host_op_id").gather(last)
-
-
 def _find_open_in(found: pl.DataFrame, waits: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
     """The innermost range that was open when the last of these waits of each gap began."""
     if waits.is_empty():
@@ -532,19 +552,6 @@ def _find_end_before(found: pl.DataFrame, ranges: pl.DataFrame) -> pl.Series:
     return found.select(
         pl.max_horizontal("start_ns", end).fill_null(pl.col("start_ns"))
     ).to_series()
-
-
-def _find_open(
-    found: pl.DataFrame, ranges: pl.DataFrame, since: str, until: str, up: pl.Series
-) -> pl.Series:
-    """The innermost range in the middle of the time between two moments, where there is any."""
-    asked = (found.get_column(since) < found.get_column(until)) & (
-        found.get_column("launch_id").is_not_null()
-    )
-    middle = found.filter(asked).select(*_THREAD, middle=(pl.col(since) + pl.col(until)) // 2)
-    return pl.repeat(None, found.height, dtype=pl.Int64, eager=True).scatter(
-        asked.arg_true(), find_open_range(ranges, middle, "middle", up)
-    )
 
 
 def _is_told_to_wait(

@@ -69,6 +69,21 @@ def climb_to_rows(parents: pl.Series, wanted: pl.Series, starts: pl.Series) -> p
     return unpack_columns(native_climb_to(*asked)).to_series()
 
 
+def climb_to_last(up: pl.Series, wanted: pl.Series, starts: pl.Series) -> pl.Series:
+    """From each row up to the outermost of its ancestors (itself among them) that is wanted.
+
+    `up` is the row of each one's parent; all are rows, and the answer is null where none is.
+    """
+    found = climb_to_rows(up, wanted, starts)
+    at = found.is_not_null().arg_true()
+    while at.len():
+        outer = climb_to_rows(up, wanted, up.gather(found.gather(at)))
+        is_further = outer.is_not_null()
+        at = at.filter(is_further)
+        found = found.scatter(at, outer.filter(is_further))
+    return found
+
+
 def sum_subtrees(host: pl.DataFrame, value: str) -> pl.Series:
     """The sum of a column over each range and all its descendants.
 

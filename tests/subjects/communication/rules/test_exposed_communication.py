@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import Event, collective, kernel, launched, opened, opened_ranks
+from support.traces import Event, collective, kernel, launched, op, opened, opened_ranks
 
 RULE, NCCL = "exposed-communication", "ncclDevKernel_AllReduce"
 
@@ -36,7 +37,7 @@ def test_400_of_1000_us(tmp_path: Path, work: Event, known: bool) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["400.0 µs of communication on 1 GPU, 400.0 µs of it exposed"],
-        fix="smaller buckets",
+        fix="start communication earlier",
         severity="critical",
     )
     assert ("were not recorded" in "".join(found.evidence)) != known
@@ -75,7 +76,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         cost_ns=50_000,
         gain_ns=50_000,
         evidence=["50.00 µs"],
-        fix="smaller buckets",
+        fix="start communication earlier",
     )
 
 
@@ -91,7 +92,7 @@ def test_half_hidden(tmp_path: Path) -> None:
         cost_ns=100_000,
         gain_ns=100_000,
         evidence=["200.0 µs of communication on 1 GPU, 100.0 µs of it exposed"],
-        fix="smaller buckets",
+        fix="start communication earlier",
     )
     assert "50.0 %" in found.summary
 
@@ -109,7 +110,12 @@ def test_of_reductions_in_a_row_the_last_has_nothing_to_hide_behind(tmp_path: Pa
             ],
         )
         assert_speaks(
-            run, RULE, cost_ns=400_000, gain_ns=gain, evidence=["400.0 µs"], fix="smaller buckets"
+            run,
+            RULE,
+            cost_ns=400_000,
+            gain_ns=gain,
+            evidence=["400.0 µs"],
+            fix="start communication earlier",
         )
 
 
@@ -166,7 +172,7 @@ def test_waiting_is_not_counted_where_ranks_can_be_matched(tmp_path: Path) -> No
         cost_ns=1_200_000,
         gain_ns=400_000,
         evidence=["1.500 ms of communication on 2 GPUs, 1.200 ms of it exposed", "late ranks"],
-        fix="smaller buckets",
+        fix="start communication earlier",
     )
 
 
@@ -195,7 +201,7 @@ def test_a_receive_that_waits_for_its_peer_is_no_transfer_of_that_length(tmp_pat
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["400.0 µs of communication"],
-        fix="smaller buckets",
+        fix="start communication earlier",
     )
 
 
@@ -247,7 +253,7 @@ def test_transfers_at_a_usual_rate_are_told_without_blame(tmp_path: Path) -> Non
         cost_ns=100_000,
         gain_ns=100_000,
         evidence=["bus bandwidth 320 GB/s, 71.4 % of the 448 GB/s"],
-        fix="smaller buckets",
+        fix="start communication earlier",
     )
     assert "slower" not in (found.cause or "")
 
@@ -266,8 +272,8 @@ def test_communication_on_the_stream_of_the_kernels(
 def test_many_short_ones_want_to_be_fewer(tmp_path: Path, length: int, larger: bool) -> None:
     work = [launched(10 * i, kernel(NCCL, 2_000 + 100 * i, length)) for i in range(100)]
     (found,) = answers(opened(tmp_path, work), RULE)
-    assert ("larger buckets" in found.fix) == larger
-    assert ("smaller buckets" in found.fix) != larger
+    assert ("several tensors in one call" in found.fix) == larger
+    assert ("start communication earlier" in found.fix) != larger
 
 
 def test_peers_narrower_figure_stands_beside(tmp_path: Path) -> None:
@@ -285,3 +291,57 @@ def test_peers_narrower_figure_stands_beside(tmp_path: Path) -> None:
     assert "100.0 µs of 400.0 µs were communication" in "".join(found.evidence)
     (alone,) = answers(between(tmp_path / "b", kernel(NCCL, 500, 400)), RULE)
     assert "by name alone" not in "".join(alone.evidence)
+
+
+NODE = op("autograd::engine::evaluate_function: AddmmBackward0", 0, 5)
+
+
+def reduced_by(folder: Path, *host_events: Event) -> Finding:
+    """An exposed all-reduce over all four ranks, and what the host says of the program."""
+    (found,) = answers(
+        opened(
+            folder,
+            [
+                *host_events,
+                launched(10, kernel("a", 20, 480)),
+                launched(20, collective(500, 400)),
+                launched(30, kernel("b", 900, 110)),
+            ],
+        ),
+        RULE,
+    )
+    return found
+
+
+def test_advice_is_of_the_parallelism_that_there_is(tmp_path: Path) -> None:
+    """A program that learns has its gradients in buckets; one that only runs forward has none."""
+    learns = reduced_by(tmp_path / "a", NODE).fix or ""
+    assert "DDP bucket_cap_mb" in learns
+    serves = reduced_by(tmp_path / "b", op("vllm::all_reduce", 0, 5)).fix or ""
+    assert "tensor parallelism" in serves
+    assert not any(word in serves for word in ("DDP", "FSDP", "bucket"))
+    unknown = reduced_by(tmp_path / "c").fix or ""
+    assert not any(word in unknown for word in ("DDP", "FSDP", "bucket", "tensor par"))
+
+
+def test_the_one_collective_that_takes_most_is_named(tmp_path: Path) -> None:
+    """Five gathers of 10 µs and one of 400, which takes 40 % of the window by itself."""
+    name = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage)"
+    few = [launched(20 + i, kernel(name, 100 + 20 * i, 10)) for i in range(5)]
+    (found,) = answers(
+        opened(
+            tmp_path,
+            [
+                op("aten::mm", 0, 5),
+                launched(0, kernel("a", 10, 80)),
+                *few,
+                launched(50, kernel("gemm", 200, 300)),
+                launched(60, kernel(name, 500, 400)),
+                launched(70, kernel("b", 900, 110)),
+            ],
+        ),
+        RULE,
+    )
+    assert "One all-gather takes 40.0 % of the window by itself." in found.summary
+    assert any("its bytes were not recorded" in line for line in found.evidence)
+    assert "do not gather the whole result" in (found.fix or "")

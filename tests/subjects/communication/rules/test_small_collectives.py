@@ -30,7 +30,7 @@ def test_a_collective_of_4_kb(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["400.0 µs", "4.000 kB"],
-        fix="bucket",
+        fix="send more at once",
         severity="critical",
     )
 
@@ -43,7 +43,7 @@ def test_1_mib_is_small_and_one_number_more_is_not(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["1.049 MB"],
-        fix="bucket",
+        fix="send more at once",
     )
 
 
@@ -55,7 +55,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         cost_ns=50_000,
         gain_ns=50_000,
         evidence=["50.00 µs"],
-        fix="bucket",
+        fix="send more at once",
     )
 
 
@@ -81,7 +81,12 @@ def test_those_launched_in_a_row_are_one_call(tmp_path: Path) -> None:
         ],
     )
     assert_speaks(
-        run, RULE, cost_ns=300_000, gain_ns=300_000, evidence=["2 operations"], fix="bucket"
+        run,
+        RULE,
+        cost_ns=300_000,
+        gain_ns=300_000,
+        evidence=["2 operations"],
+        fix="send more at once",
     )
 
 
@@ -103,5 +108,5 @@ def test_bytes_take_their_time_also_when_they_are_sent_together(tmp_path: Path) 
         cost_ns=124_400,
         gain_ns=80_000,
         evidence=["3 operations"],
-        fix="bucket",
+        fix="send more at once",
     )

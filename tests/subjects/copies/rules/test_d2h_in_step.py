@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sightline.core.model.run import Run
+from support import exports
 from support.copies import exposed_for, hidden_for, transfer
-from support.rules import assert_silent, assert_speaks
+from support.exports import DTOH, HTOD, ON_DEVICE, PINNED
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, opened
+from synth_nsys import Export
 
 RULE, NAME = "d2h-in-step", "Memcpy DtoH (Device -> Pinned)"
 
@@ -61,3 +65,37 @@ def test_the_idle_time_behind_the_hosts_wait_counts_too(tmp_path: Path) -> None:
 
 def test_values_of_up_to_64_kib_are_left_to_sync_in_step(tmp_path: Path) -> None:
     assert_silent(exposed_for(tmp_path, 400, NAME, 65_536), RULE)
+
+
+def streamed(folder: Path, streams: int, memory: int) -> Run:
+    """Ten times 40 µs to the device and 50 µs back, one after the other, with no pause."""
+    export = Export()
+    for i in range(10):
+        at, stream = 100_000 * i, 7 + i % streams
+        export.api("cudaMemcpyAsync", 1_000 * i, 1_000 * i + 100, 3 * i)
+        export.copy(HTOD, at, at + 40_000, 3 * i, 1 << 20, memory, ON_DEVICE, stream=stream)
+        export.api("cudaLaunchKernel", 1_000 * i + 200, 1_000 * i + 300, 3 * i + 1)
+        export.kernel("add", at + 40_000, at + 45_000, 3 * i + 1, stream=stream)
+        export.api("cudaMemcpyAsync", 1_000 * i + 400, 1_000 * i + 500, 3 * i + 2)
+        export.copy(
+            DTOH, at + 45_000, at + 95_000, 3 * i + 2, 1 << 20, ON_DEVICE, memory, stream=stream
+        )
+    return exports.opened(folder, export)
+
+
+def test_on_several_streams_and_pinned_the_link_is_the_limit(tmp_path: Path) -> None:
+    """The link is busy for 900 of 995 µs, and never in both directions at once."""
+    (found,) = answers(streamed(tmp_path, 4, PINNED), "d2h-in-step")
+    text = "\n".join(found.evidence)
+    assert "they are pinned, on 4 streams; copies keep the link busy for 90.5 %" in text
+    assert "both directions run at once for 0 ns" in text
+    assert "let the two directions run at once" in (found.fix or "")
+    assert "cannot overlap" not in text and "pin" not in (found.fix or "")
+    # Hidden behind the other direction's copies and the kernels, 500 µs of it still take the link.
+    assert found.gain_ns is not None and found.gain_ns <= 495_000
+
+
+def test_on_one_stream_they_cannot_overlap(tmp_path: Path) -> None:
+    (found,) = answers(streamed(tmp_path, 1, PINNED), "d2h-in-step")
+    assert any("and so cannot overlap them" in line for line in found.evidence)
+    assert "second stream" in (found.fix or "") and "pin" not in (found.fix or "")

@@ -34,7 +34,7 @@ def test_ten_copies_of_4_kib(tmp_path: Path) -> None:
         cost_ns=500_000,
         gain_ns=510_000 - 65_000,
         evidence=["10 × memcpy HtoD pageable → device, 40.96 kB in 20.00 µs"],
-        fix="one pinned buffer",
+        fix="one buffer",
         severity="critical",
     )
 
@@ -47,7 +47,7 @@ def test_64_kib_are_small_and_one_byte_more_is_not(tmp_path: Path) -> None:
         cost_ns=500_000,
         gain_ns=445_000,
         evidence=["10 × memcpy"],
-        fix="one pinned buffer",
+        fix="one buffer",
     )
 
 

@@ -18,7 +18,7 @@ def test_400_of_1000_us(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["1 × memcpy HtoD pageable → device, 1.000 MB in 400.0 µs (2.5 GB/s)", "100"],
-        fix="pin_memory=True",
+        fix="tensor.pin_memory()",
         severity="critical",
         confidence="high",
     )
@@ -32,7 +32,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         cost_ns=50_000,
         gain_ns=50_000,
         evidence=["50.00 µs"],
-        fix="pin_memory=True",
+        fix="tensor.pin_memory()",
         severity="warning",
     )
 

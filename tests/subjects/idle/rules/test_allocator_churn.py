@@ -112,5 +112,5 @@ def test_pinned_memory_of_the_host(tmp_path: Path) -> None:
         events += [launched(at - 10, kernel("a", at, 100))]
     (found,) = answers(opened(tmp_path, events), "allocator-churn")
     assert "allocates or frees pinned host memory" in found.summary
-    assert "pinned buffers once" in found.fix
+    assert "pinned memory once" in found.fix
     assert "CACHING" not in found.fix

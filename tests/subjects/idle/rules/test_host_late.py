@@ -44,7 +44,7 @@ def test_a_pause_that_the_host_spent_in_json(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=399_000,
         evidence=["1 gap of 400.0 µs", "json.dumps"],
-        fix="host_op",
+        fix="see what json.dumps does before it launches",
     )
     assert found.where["op"] == "json.dumps"
     assert found.where["time_ranges"] == [[510_000, 910_000]]

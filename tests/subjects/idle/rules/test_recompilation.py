@@ -60,7 +60,7 @@ def test_once_may_be_warm_up(tmp_path: Path) -> None:
         cost_ns=800_000,
         gain_ns=760_000,
         evidence=["1 gap of 800.0 µs"],
-        fix="warm up",
+        fix="call the compiled function once with every shape",
     )
 
 

@@ -32,7 +32,7 @@ def test_rows_of_5000_bytes(tmp_path: Path) -> None:
         cost_ns=283_539,
         gain_ns=283_539,
         evidence=["1 × aten::mm m=2600 n=2500 k=2400, 400.0 µs at 25.0 % of its roof"],
-        fix="multiple of 64",
+        fix="multiples of 64",
         severity="warning",
         confidence="medium",
     )

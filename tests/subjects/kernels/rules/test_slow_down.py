@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from sightline.core.model.run import Run
+from support.copies import transfer
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import copy, launched, opened, queued
+from support.traces import copy, kernel, launched, opened, queued
 
 RULE = "slow-down"
 
@@ -66,3 +67,34 @@ def test_nine_percent(tmp_path: Path) -> None:
 
 def test_fewer_than_20_alike(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, queued(*kernels([100] * 9 + [150] * 9))), RULE)
+
+
+def test_who_is_given_twice_as_much_does_not_slow_down(tmp_path: Path) -> None:
+    """Before each kernel its data is copied: 1 MB for those of 100 µs, 2 MB for those of 200.
+
+    Where it is 1 MB for all, 39 are slower: the moment is found to a twentieth of the window.
+    """
+    for name, size in (("a", 2_000_000), ("b", 1_000_000)):
+        work, at = [], 500
+        for i in range(80):
+            length, fed = (100, 1_000_000) if i < 40 else (200, size)
+            fed_by = transfer("Memcpy HtoD (Pinned -> Device)", at, 10, fed)
+            work.append(launched(4 * i, fed_by, api="cudaMemcpyAsync", dur=1))
+            work.append(launched(4 * i + 2, kernel("gemm", at + 10, length), dur=1))
+            at += 10 + length
+        run = opened(tmp_path / name, work)
+        if name == "a":
+            assert_silent(run, RULE)
+        else:
+            assert_speaks(
+                run,
+                RULE,
+                cost_ns=3_900_000,
+                gain_ns=3_900_000,
+                evidence=["39 × gemm"],
+                fix="clocks",
+            )
+
+
+def test_what_differs_as_much_before_it_is_not_alike(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, queued(*kernels([60, 100] * 20 + [120] * 40))), RULE)

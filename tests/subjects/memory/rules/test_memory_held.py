@@ -41,3 +41,47 @@ def test_with_a_history_others_say_more(tmp_path: Path) -> None:
 def test_without_stacks_there_is_nobody_to_name(tmp_path: Path) -> None:
     bare = [segment(0, (600, "active_allocated"), (100, "inactive"))]
     assert_silent(opened(tmp_path, snapshot([], bare)), "memory-held")
+
+
+def layer(*inner: str) -> object:
+    """A stack below a module's forward in the user's step."""
+    called = ("/x/site-packages/torch/nn/modules/module.py:1511:_call_impl", "t.py:3:step")
+    return frames(*inner, *called)
+
+
+ATTENTION = layer("/x/site-packages/diffusers/models/attention_processor.py:1262:__call__",
+                  "/x/site-packages/diffusers/models/attention.py:372:forward")  # fmt: skip
+LORA = layer("/x/site-packages/diffusers/models/lora.py:430:forward")
+KEPT = layer("/x/site-packages/transformers/cache_utils.py:90:update",
+             "/x/site-packages/transformers/models/llama.py:200:forward")  # fmt: skip
+
+
+def test_activations_are_told_by_layer(tmp_path: Path) -> None:
+    """500 B of attention and 200 B of LoRA, allocated in forward; 200 B of weights."""
+    blocks = [
+        segment(0, (500, "active_allocated", ATTENTION), (200, "active_allocated", LORA)),
+        segment(5_000, (200, "active_allocated", MODEL), (100, "inactive")),
+    ]
+    found = assert_finds(
+        opened(tmp_path, snapshot([], blocks)),
+        "memory-held",
+        cost_bytes=700,
+        gain_bytes=200,
+        evidence=["attention 500 B, LoRA 200 B", "500 B in 1 block: __call__"],
+        fix="gradient checkpointing",
+    )
+    assert found.title == "Activations hold the memory"
+    assert "scaled_dot_product_attention" in (found.fix or "")
+
+
+def test_a_cache_of_keys_and_values_is_no_activation(tmp_path: Path) -> None:
+    blocks = [segment(0, (900, "active_allocated", KEPT), (100, "inactive"))]
+    found = assert_finds(
+        opened(tmp_path, snapshot([], blocks)),
+        "memory-held",
+        cost_bytes=900,
+        gain_bytes=None,
+        evidence=["900 B from step (t.py:3)"],
+        fix="shrink what these lines allocate",
+    )
+    assert found.is_remark

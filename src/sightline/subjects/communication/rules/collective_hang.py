@@ -37,6 +37,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
+from sightline.diagnosis.advice import NATIVE_STACKS, PYTHON_STACKS, choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_group, name_ranks
 
@@ -66,8 +67,9 @@ def check(run: Run) -> Iterator[Finding]:
             where={"ranks": blamed, "source": first["place"]},
         ),
         Advice(
-            fix="see what that rank did instead: its log, or  py-spy dump --pid PID  while it "
-            "hangs",
+            fix="see what that rank did instead: its log, or  "
+            + choose_fix(run, NATIVE_STACKS, python=PYTHON_STACKS)
+            + "  while it hangs",
             verify="sightline stats hangs AFTER: no rows",
             cause="a rank went another way in the program, died, or is stuck on its host or GPU",
             sources=("PyTorch tutorial: Flight Recorder for Debugging Stuck Jobs",),

@@ -50,7 +50,13 @@ from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import scale_ops
+from sightline.subjects.communication.rules._advice import (
+    advise_overlap,
+    advise_short,
+    advise_stream,
+)
 from sightline.subjects.communication.rules._late import name_ranks
+from sightline.subjects.communication.rules._longest import find_longest_collective
 from sightline.subjects.communication.rules._transfers import (
     Rate,
     describe_many_short,
@@ -99,22 +105,16 @@ def check(run: Run) -> Iterator[Finding]:
     # Where the ranks could be matched, waiting is known and is another rule's.
     matched = sum_column(parts, "waiting_ns") > 0
     late = [] if matched else find_late_ranks(rows)
-    fix = (
-        "start communication earlier and in smaller buckets (DDP bucket_cap_mb, FSDP "
-        "backward_prefetch), or send less"
-    )
+    fix = advise_overlap(run)
     cause = "no compute overlaps the transfers"
     rate, shared, short = find_best_rate(run), measure_shared_stream(run), describe_many_short(run)
     evidence += [line for line in (rate and rate.text, describe_peers_figure(run)) if line]
     if short:
         evidence.append(short)
-        fix = (
-            "send more at once: larger buckets (DDP bucket_cap_mb), or several tensors in one call "
-            "(ncclGroupStart and ncclGroupEnd)"
-        )
+        fix = advise_short(run)
     if shared >= SHARED_PCT:
         evidence.append(f"{format_pct(shared)} of it runs on streams that compute too")
-        fix = f"give communication a stream of its own (async_op=True in PyTorch), then {fix}"
+        fix = f"{advise_stream(run)}, then {fix}"
         cause = "on one stream, communication and compute run one after the other"
     if rate and rate.left is not None:
         fix = (
@@ -129,6 +129,12 @@ def check(run: Run) -> Iterator[Finding]:
             f"come late, which must be made faster first; for the transfers, {fix}"
         )
         cause = "this rank arrives before others, or the transfers are slow: one rank cannot tell"
+    longest = find_longest_collective(run)
+    if longest:
+        summary += f" One {longest.name} takes {format_pct(longest.pct)} of the window by itself."
+        evidence.insert(1, longest.describe())
+        fix = longest.advise(run)
+        cause = f"one {longest.name} sends far more than the others, or is far slower"
     if late:
         others = rows.filter(~pl.col("rank").is_in(late))
         own = rows.filter(pl.col("rank").is_in(late))

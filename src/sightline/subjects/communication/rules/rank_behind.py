@@ -34,6 +34,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.advice import NATIVE_STACKS, PYTHON_STACKS, choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_ranks
 
@@ -84,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Advice(
             fix="ask RAS again; if it says the same, see that process' log, or  "
-            "py-spy dump --pid PID",
+            + choose_fix(run, NATIVE_STACKS, python=PYTHON_STACKS),
             verify="sightline stats communicator_progress AFTER: nobody is behind",
             cause="the process died, is stuck, or went another way in the program",
             sources=("NVIDIA NCCL user guide: RAS",),

@@ -58,8 +58,11 @@ def check(run: Run) -> Iterator[Finding]:
         cause="each small collective pays its full latency",
         fix=choose_fix(
             run,
-            "send more at once: larger buckets (DDP bucket_cap_mb), or several tensors in one call "
-            "(ncclGroupStart and ncclGroupEnd)",
+            "send more at once: several tensors in one call",
+            training="send more at once: larger buckets (DDP bucket_cap_mb), or several tensors in "
+            "one call (ncclGroupStart and ncclGroupEnd)",
+            serving="send less often: larger batches, or a custom all-reduce for small messages, "
+            "which inference servers have",
             jax="let XLA combine them: --xla_gpu_all_reduce_combine_threshold_bytes",
             native="send more at once: several tensors in one call (ncclGroupStart and "
             "ncclGroupEnd)",

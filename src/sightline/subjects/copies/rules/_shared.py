@@ -23,6 +23,7 @@ from sightline.diagnosis.build import (
 from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
+from sightline.subjects.copies.link import measure_link
 from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.copies import select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
@@ -40,9 +41,11 @@ def find_exposed_copies(
     with_host: bool = False,
     sent_ahead: bool = False,
     title: str | None = None,
+    fix_pinned: str | None = None,
 ) -> Iterator[Finding]:
     """At most one finding: exposed time of these copies, and the gaps that they left behind.
 
+    `fix_pinned`: what to do where the host's side is pinned already.
     `sent_ahead`: the fix hides them behind computing. `with_host`: without the copies, what the
     host does before each of their calls goes too.
     """
@@ -65,7 +68,11 @@ def find_exposed_copies(
     worst = find_largest(per_device, "total_ns") + gaps.worst_ns
     hidden = _drop_leading(run, copies) if sent_ahead else copies
     ids = hidden.get_column("device_op_id")
-    beside = _share_of_same_stream(run, copies)
+    link = measure_link(run, copies)
+    if link.is_pinned and fix_pinned is not None:
+        fix = fix_pinned
+    if link.is_limit:
+        fix, cause = link.advise(), "the link is the limit, and not the memory or the streams"
     found = make_finding(
         run,
         rule,
@@ -75,6 +82,8 @@ def find_exposed_copies(
             cost_ns=gaps.cost_ns,
             bound_ns=worst,
             behind_ns=0 if gaps.is_needed else gaps.behind_ns,
+            # What is hidden still takes its time on the link.
+            floor_ns=link.busy_ns if link.is_limit else 0,
             change=None
             if gaps.is_needed
             else lambda nodes: remove_ops(
@@ -84,8 +93,7 @@ def find_exposed_copies(
         Evidence(
             [
                 *_describe_copies(copies),
-                f"{format_pct(beside)} of these copies share a stream with kernels, and so cannot "
-                "overlap them",
+                *link.describe(),
             ],
             rows=_list_longest(copies),
             where={
@@ -143,14 +151,6 @@ def _describe_idle_behind(run: Run, gaps: Claim) -> str:
         if pct >= 1
         else ""
     )
-
-
-def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:
-    """How many of the copies share their stream with kernels: those can never overlap them."""
-    lane = ["rank", "device_id", "stream_id"]
-    kernels = list_class(run, COMPUTE, lane)
-    shared = copies.join(kernels.select(lane).unique(), on=lane, how="semi", nulls_equal=True)
-    return 100 * shared.height / max(copies.height, 1)
 
 
 def _describe_copies(copies: pl.DataFrame) -> list[str]:

@@ -80,8 +80,10 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "write into the other of two tensors in turn (out=...), and torch.empty where "
-                "everything is overwritten",
+                "swap the two buffers after each turn instead of copying back, and drop the fill "
+                "where the kernel writes every element",
+                pytorch="write into the other of two tensors in turn (out=...), and torch.empty "
+                "where everything is overwritten",
                 native="swap the two pointers after each turn instead of copying back, and drop "
                 "the memset where the kernel writes every element",
             ),

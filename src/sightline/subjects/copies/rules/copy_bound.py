@@ -64,8 +64,10 @@ def check(run: Run) -> Iterator[Finding]:
         cause="tensors are cloned, made contiguous or moved between GPUs",
         fix=choose_fix(
             run,
-            "avoid the copy: write in place, keep one layout, drop .contiguous() and .clone(); "
-            "between devices, overlap it with compute on a side stream",
+            "avoid the copy: write in place, or swap buffers; between devices, overlap it with "
+            "compute",
+            pytorch="avoid the copy: write in place, keep one layout, drop .contiguous() and "
+            ".clone(); between devices, overlap it with compute on a side stream",
             native="avoid the copy: write in place, or swap pointers; between devices, overlap it "
             "with compute on a second stream",
             openmp="avoid the copy: write in place, or swap pointers",

@@ -45,10 +45,16 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "Device-to-host copies are exposed for",
         cause="the step copies results to the host, and the GPU waits for the copies",
+        fix_pinned="read back less and later, on a second stream while the next part is computed; "
+        "reduce on the GPU first",
         fix=choose_fix(
             run,
-            "read back less and later: copy to pinned memory with non_blocking=True on a side "
-            "stream, once per several steps; reduce on the GPU first",
+            "read back less and later, into pinned memory on a second stream; reduce on the GPU "
+            "first",
+            pytorch="read back less and later: copy to pinned memory with non_blocking=True on a "
+            "side stream, once per several steps; reduce on the GPU first",
+            openacc="keep arrays on the device (acc data around the loop), and update only what "
+            "the host reads (acc update self)",
             native="read back less and later: cudaMemcpyAsync to pinned memory on a second "
             "stream, once per several steps; reduce on the GPU first",
             openmp="keep arrays on the device (target data around the loop), and update only what "

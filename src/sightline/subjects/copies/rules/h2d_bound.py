@@ -48,10 +48,21 @@ def check(run: Run) -> Iterator[Finding]:
         "Host-to-device copies are exposed for",
         sent_ahead=True,
         cause="the GPU needs the data before it can continue, and no kernel overlaps the copies",
+        fix_pinned="keep the data on the GPU; else copy the next part ahead on a second stream, "
+        "while this one is worked on",
         fix=choose_fix(
             run,
-            "keep the data (weights, caches) on the GPU; else copy the next batch ahead from "
-            "pinned memory on a side stream: pin_memory=True, .to(device, non_blocking=True)",
+            "keep the data on the GPU; else copy the next part ahead, from pinned memory on a "
+            "second stream",
+            training="keep the data (weights, caches) on the GPU; else copy the next batch ahead "
+            "from pinned memory on a side stream: pin_memory=True, .to(device, non_blocking=True)",
+            pytorch="keep the data (weights, caches) on the GPU; else copy the next inputs ahead "
+            "from pinned memory on a side stream: .pin_memory(), .to(device, non_blocking=True)",
+            openacc="keep arrays on the device: acc data, or acc enter data, around the loop",
+            kokkos="keep Views on the device; else deep_copy the next part ahead from a pinned "
+            "View (SharedHostPinnedSpace) on another execution space instance",
+            julia="keep arrays on the GPU (CuArray); else copy the next part ahead from pinned "
+            "memory (CUDA.pin) in a task of its own",
             native="keep the data on the GPU; else copy the next part ahead from pinned memory "
             "(cudaHostAlloc) on a second stream: cudaMemcpyAsync",
             openmp="keep arrays on the device: target data, or target enter data, around the loop",

@@ -49,8 +49,17 @@ def check(run: Run) -> Iterator[Finding]:
         "host",
         fix=choose_fix(
             run,
-            "pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc; then "
-            "copy ahead with non_blocking=True on a side stream",
+            "pin the host's memory, then copy ahead on a second stream",
+            training="pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy "
+            "ahead with non_blocking=True on a side stream",
+            pytorch="pin the memory: tensor.pin_memory(); then copy ahead with non_blocking=True "
+            "on a side stream",
+            openacc="pin the memory (nvc -gpu=mem:separate:pinnedalloc), or keep arrays on the "
+            "device around the loop (acc data)",
+            kokkos="keep what is copied in pinned Views (SharedHostPinnedSpace), or on the device",
+            julia="pin the memory (CUDA.pin), or keep arrays on the GPU (CuArray)",
+            scripted="pin the memory (cuda.pinned_array, cupyx.empty_pinned), then copy on a "
+            "second stream",
             native="pin the memory (cudaHostAlloc, cudaHostRegister), then copy with "
             "cudaMemcpyAsync on a second stream",
             openmp="pin the memory (omp_alloc with the pinned trait), or map arrays once around "

@@ -51,10 +51,11 @@ def check(run: Run) -> Iterator[Finding]:
         cause="buffers are cleared that are often fully overwritten later",
         fix=choose_fix(
             run,
-            "use torch.empty instead of torch.zeros where everything is overwritten, and "
+            "clear only what is not overwritten",
+            training="use torch.empty instead of torch.zeros where everything is overwritten, and "
             "optimizer.zero_grad(set_to_none=True)",
+            pytorch="use torch.empty instead of torch.zeros where everything is overwritten",
             native="clear only what is not overwritten, and let the first kernel write its zeros",
-            openmp="clear only what is not overwritten",
         ),
         sources=("PyTorch Performance Tuning Guide: use parameter.grad = None",),
     )

@@ -45,6 +45,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import (
     MAX_ROWS,
     NOTABLE_PCT,
@@ -88,7 +89,8 @@ def check(run: Run) -> Iterator[Finding]:
     if pct < NOTABLE_PCT:
         return
     again = _list_repeated(moves)
-    times = "again and again" if 2 * again.height > moves.height else "on demand"
+    is_repeated = 2 * again.height > moves.height
+    times = "again and again" if is_repeated else "on demand"
     yield make_finding(
         run,
         RULE,
@@ -112,14 +114,23 @@ def check(run: Run) -> Iterator[Finding]:
             where={"ranks": moves.get_column("rank").unique().sort().to_list()},
         ),
         Advice(
-            fix="cudaMemPrefetchAsync before use, cudaMemAdvise for who reads, or cudaMalloc and "
-            "copies from pinned memory",
+            fix=choose_fix(
+                run,
+                "cudaMemPrefetchAsync before use, cudaMemAdvise for who reads, or cudaMalloc and "
+                "copies from pinned memory",
+                openmp="map arrays around the loop (target data), so that they are on the device "
+                "before they are used",
+                openacc="keep arrays on the device around the loop (acc data), so that they are "
+                "there before they are used",
+                kokkos="deep_copy into Views of the device's own memory space before use",
+            ),
             verify="sightline stats um_sum AFTER: sizes in both directions of an address",
             cause="host and device take turns on the same pages"
             if again.height
             else "each page is fetched when it is first touched",
             sources=("CUDA C++ Programming Guide: Unified Memory Programming",),
         ),
+        title=None if is_repeated else "Unified memory moves on demand",
     )
 
 

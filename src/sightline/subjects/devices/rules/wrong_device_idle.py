@@ -86,7 +86,9 @@ def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: s
         Advice(
             fix=choose_fix(
                 run,
-                "torch.cuda.set_device(local_rank) before the first CUDA call, or "
+                "choose the device by the rank on this machine before the first call, or "
+                "CUDA_VISIBLE_DEVICES per process",
+                pytorch="torch.cuda.set_device(local_rank) before the first CUDA call, or "
                 "CUDA_VISIBLE_DEVICES per process",
                 native="cudaSetDevice(rank on this machine) before the first CUDA call, or "
                 "CUDA_VISIBLE_DEVICES per process",

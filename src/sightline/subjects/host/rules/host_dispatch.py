@@ -102,8 +102,10 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "torch.compile the step, take larger batches, or work on one stacked tensor "
-                "instead of a loop over small ones",
+                "call fewer and larger operators: larger batches, or one stacked array instead "
+                "of a loop over small ones",
+                pytorch="torch.compile the step, take larger batches, or work on one stacked "
+                "tensor instead of a loop over small ones",
                 jax="put the whole step under one jax.jit, and loops into jax.lax.scan; or take "
                 "larger batches",
             ),

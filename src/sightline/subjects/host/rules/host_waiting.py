@@ -39,6 +39,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.advice import NATIVE_STACKS, PYTHON_STACKS, choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import (
     WAITING_PCT,
@@ -75,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
         lines,
         Advice(
             fix="move what it waits for to another thread or process, or do it once instead of "
-            "each step; py-spy dump --pid PID shows the line",
+            "each step;  " + choose_fix(run, NATIVE_STACKS, python=PYTHON_STACKS) + "  shows where",
             verify="sightline stats step_usage AFTER: asleep_pct",
         ),
     )

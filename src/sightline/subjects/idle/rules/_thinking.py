@@ -15,6 +15,8 @@ from sightline.core.model.run import Run
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.gaps import NO_RANGE, Claim
+from sightline.timeline.runtimes import COLLECT, RANGE, Runtime, find_runtimes, list_runtimes
+from sightline.timeline.sampled_runtimes import list_sampled_runtimes
 
 _THREAD = ["rank", "pid", "tid"]
 _MOST_GAPS = 1000  # the longest: they hold nearly all of the time, and are looked up one by one
@@ -34,20 +36,56 @@ def describe_thinking(run: Run, claim: Claim) -> list[str]:
     return [*known, *sampled, *around]
 
 
+def find_collector(run: Run, claim: Claim) -> Runtime | None:
+    """The garbage collector that the launching threads were in for most of these gaps, if one.
+
+    By the range that takes most of the time, else by more than half of the samples there.
+    """
+    rows = list_runtimes()
+    by_range = find_runtimes(pl.Series([claim.host_op], dtype=pl.String), RANGE).item()
+    if by_range is not None:
+        return rows[by_range] if rows[by_range].kind == COLLECT else None
+    samples = list_sampled_runtimes(run)
+    if samples.is_empty():
+        return None
+    inside = _keep_inside(samples, _place_gaps(run, claim.gaps))
+    collects = [row for row, known in enumerate(rows) if known.kind == COLLECT]
+    mine = inside.get_column("runtime").drop_nulls()
+    mine = mine.filter(mine.is_in(collects))
+    if inside.height < _LEAST_SAMPLES or 2 * mine.len() <= inside.height:
+        return None
+    return rows[int(mine.mode().sort().item(0))]
+
+
 _USED = ("host_op_id", *_THREAD, "layer", "name", "start_ns", "end_ns")
 
 
 def _look_inside(run: Run, gaps: pl.DataFrame) -> tuple[list[str], list[str]]:
     """Lines from samples, or else from the calls around the gaps (rows of `idle_rules`)."""
+    placed = _place_gaps(run, gaps)
+    if placed.is_empty():
+        return [], []
+    sampled = _describe_samples(run, placed)
+    if sampled:
+        return [sampled], []
+    return [], _describe_calls_around(run.table("host_ops", _USED), placed)
+
+
+def _place_gaps(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The longest gaps, with the thread that launched what ends each: pid, tid, launched_ns."""
     longest = gaps.drop_nulls("launch_id").top_k(_MOST_GAPS, by="duration_ns")
     host = run.table("host_ops", _USED)
     rows = find_rows(host.get_column("host_op_id"), longest.get_column("launch_id"))
     launches = host.select("pid", "tid", launch="name", launched_ns="start_ns")
-    placed = longest.hstack(take_rows(launches, rows)).drop_nulls(["pid", "tid"])
-    if placed.is_empty():
-        return [], []
-    sampled = _describe_samples(run, placed)
-    return ([sampled], []) if sampled else ([], _describe_calls_around(host, placed))
+    return longest.hstack(take_rows(launches, rows)).drop_nulls(["pid", "tid"])
+
+
+def _keep_inside(samples: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The samples (in order of time) that fell on a gap's thread in its time."""
+    spans = gaps.select(*_THREAD, "end_ns", time_ns="start_ns").unique().sort("time_ns")
+    return samples.join_asof(
+        spans, on="time_ns", by=_THREAD, strategy="backward", check_sortedness=False
+    ).filter(pl.col("time_ns") <= pl.col("end_ns"))
 
 
 def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:
@@ -60,10 +98,7 @@ def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:
         .select(*_THREAD, "time_ns", "recording_id", "stack_id")
         .sort("time_ns")
     )
-    spans = gaps.select(*_THREAD, "end_ns", time_ns="start_ns").unique().sort("time_ns")
-    inside = samples.join_asof(
-        spans, on="time_ns", by=_THREAD, strategy="backward", check_sortedness=False
-    ).filter(pl.col("time_ns") <= pl.col("end_ns"))
+    inside = _keep_inside(samples, gaps)
     if inside.height < _LEAST_SAMPLES:
         return None
     keys = ["rank", "recording_id"]

@@ -48,7 +48,7 @@ from sightline.diagnosis.gaps import LOOK_PCT, claim_gaps
 from sightline.replay.replay import free_calls
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
-from sightline.timeline.programs import recognise_program
+from sightline.timeline.world import read_world
 
 RULE = Rule(
     "allocator-churn",
@@ -64,9 +64,10 @@ _CACHE_AGAIN = (
 )
 # cudaHostAlloc, cudaMallocHost, cudaHostRegister, cuMemHostAlloc; HIP's names are alike.
 _PINNED = r"Host"
-_PIN_ONCE = (
-    "allocate pinned buffers once and reuse them; from PyTorch: pin_memory=True in the DataLoader, "
-    "or tensors that are kept between steps"
+_PIN_ONCE = "allocate pinned buffers once and reuse them"
+_PIN_TENSORS = (
+    "allocate pinned memory once and reuse it: pin_memory=True in the DataLoader, or tensors that "
+    "are kept between steps"
 )
 # A cache asks the driver when it grows; one call for four kernels all through a window is none
 # (ours: recordings with the cache have 0 to 0.02, one without it 0.6).
@@ -76,8 +77,8 @@ _UNCACHED = 0.25
 # first of them. A few such calls that take nearly all of the time are no churn.
 _SET_UP_NS, _MOST_CALLS, _NEARLY_ALL = 100_000_000, 10, 0.9
 _WARM_UP = (
-    "run one pass before the part that is measured or served: it happens once; what is loaded can "
-    "be cut by CUDA_MODULE_LOADING=LAZY, and by libraries that are not used"
+    "run one pass before the part that is measured or served: it happens once; libraries that are "
+    "not used need not be loaded"
 )
 
 
@@ -158,7 +159,17 @@ def _describe_set_up(once: int) -> str:
 def _advise(run: Run, of_device: pl.DataFrame, *, is_pinned: bool) -> tuple[str, str]:
     """What to do, and why it costs time; `of_device` are the calls for memory of the device."""
     if is_pinned:
-        return _PIN_ONCE, "every page is locked by the system, and CUDA synchronizes for it"
+        fix = choose_fix(
+            run,
+            _PIN_ONCE,
+            training=_PIN_TENSORS,
+            pytorch="allocate pinned memory once and reuse it: tensors that are kept between steps",
+            native=f"{_PIN_ONCE}: cudaHostAlloc before the loop",
+            openmp=f"{_PIN_ONCE}: omp_alloc with the pinned trait before the loop",
+            openacc=f"{_PIN_ONCE}, before the loop; where the runtime pins what it copies, keep "
+            "arrays on the device around it (acc data)",
+        )
+        return fix, "every page is locked by the system, and CUDA synchronizes for it"
     if _is_uncached(run, of_device):
         return (
             _CACHE_AGAIN,
@@ -167,8 +178,15 @@ def _advise(run: Run, of_device: pl.DataFrame, *, is_pinned: bool) -> tuple[str,
         )
     fix = choose_fix(
         run,
-        "allocate once before the step, warm up before measuring; "
+        "allocate once before the loop, and reuse it",
+        pytorch="allocate once before the step, warm up before measuring; "
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
+        serving="warm up before measuring, and leave the server's memory limit as it is: a cache "
+        "that is full is emptied and filled again",
+        julia="allocate once before the loop and write in place (mul!, .=); CUDA.jl's pool keeps "
+        "what it has: JULIA_CUDA_MEMORY_POOL",
+        kokkos="allocate Views once before the loop, or without initialization",
+        openacc="keep arrays on the device around the loop (acc data, acc enter data)",
         native="allocate once before the loop, or from a pool in order of the stream "
         "(cudaMallocAsync, cudaFreeAsync)",
         openmp="map arrays once around the loop (target enter data), not in each region",
@@ -179,7 +197,7 @@ def _advise(run: Run, of_device: pl.DataFrame, *, is_pinned: bool) -> tuple[str,
 
 def _is_uncached(run: Run, calls: pl.DataFrame) -> bool:
     """Whether PyTorch asks the driver for memory at a rate that its cache never would."""
-    if recognise_program(run).framework != "pytorch":
+    if read_world(run).framework != "pytorch":
         return False
     asked = sum_column(calls.filter(pl.col("name").str.contains("Malloc|Alloc")), "n")
     freed = sum_column(calls.filter(pl.col("name").str.contains("Free")), "n")

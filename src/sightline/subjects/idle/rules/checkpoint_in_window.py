@@ -86,10 +86,10 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "torch.distributed.checkpoint.async_save, or copy to pinned memory once and write "
-                "it in another thread or process; save less often",
-                native="copy to pinned memory once and write it in another thread while the next "
-                "steps run; save less often",
+                "copy to pinned memory once and write it in another thread while the next steps "
+                "run; save less often",
+                pytorch="torch.distributed.checkpoint.async_save, or copy to pinned memory once "
+                "and write it in another thread or process; save less often",
                 jax="orbax.checkpoint.AsyncCheckpointer; save less often",
             ),
             verify="sightline stats idle AFTER: total_ns of checkpoint",

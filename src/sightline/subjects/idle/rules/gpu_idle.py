@@ -29,6 +29,7 @@ References
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -37,15 +38,17 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.diagnosis.gaps import Claim, are_the_profilers
+from sightline.diagnosis.operators import find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
 
 RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,), general=4)
 
 IDLE_PCT = 15.0
+_WAITS = r"Synchronize|Memcpy"
 MANY = 10  # iterations that are a loop, and not a program that did something twice
 
 # cause: what happens, what to change. The causes that are not here have rules of their own.
@@ -64,7 +67,7 @@ _ADVICE = {
     ),
     "micro_gap": (
         "the GPU is idle in many short gaps between queued kernels",
-        "fuse small kernels (torch.compile) or capture a graph",
+        "fuse small kernels, or capture a graph",
     ),
     "slow_launch": (
         "a launch call takes far longer than usual and leaves the GPU idle",
@@ -113,7 +116,13 @@ def check(run: Run) -> Iterator[Finding]:
         cost = int(mine.get_column("duration_ns").sum())
         pct = 100 * cost / sum_windows(run)
         if pct > NOTABLE_PCT:
-            yield _make_finding(run, str(cause), Claim(mine, cost, pct, mine.clear))
+            yield _make_finding(run, str(cause), _claim(run, mine, cost, pct))
+
+
+def _claim(run: Run, gaps: pl.DataFrame, cost: int, pct: float) -> Claim:
+    return Claim(
+        gaps, cost, pct, gaps.clear, find_operator=lambda some: find_main_operator(run, some)
+    )
 
 
 def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -139,6 +148,8 @@ def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
+    if cause == "not_started" and (place := _name_waiting(mine)):
+        happens, fix = place
     found = make_finding(
         run,
         RULE,
@@ -152,7 +163,8 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
             else f"sightline stats idle AFTER: total_ns of {cause}",
             sources=("TraceLens agent: idle above 15 %",),
         ),
-        title=f"{RULE.title}: {cause.replace('_', ' ')}",
+        title=f"{RULE.title}: {cause.replace('_', ' ')}"
+        + (f", in {mine.operator.name}" if mine.operator else ""),
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
     if cause not in ("unknown", "not_recorded"):
@@ -160,6 +172,23 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
     # what its end would gain nobody can say.
     return replace(found, severity="info", gain=None, method=None)
+
+
+def _name_waiting(mine: Claim) -> tuple[str, str] | None:
+    """What happens and what to change, where the host waits in one operator for what it launched.
+
+    Each wait pays the way to the device and back again, however long that is on this machine.
+    """
+    if mine.operator is None or not re.search(_WAITS, mine.host_op or ""):
+        return None
+    name, calls = mine.operator.name, mine.operator.calls
+    return (
+        f"work that {name} launched does not start yet, while the host waits for it in "
+        f"{mine.host_op} ({format_several(calls, 'call')} of the operator, "
+        f"{format_several(mine.gaps.height, 'gap')})",
+        (mine.operator.hint or f"call {name} less often, or once before the loop")
+        + "; every wait of the host costs the way to the GPU and back again",
+    )
 
 
 def _is_selection(run: Run) -> bool:

@@ -82,9 +82,11 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "capture once for each shape, before the loop, and replay that graph: static input "
-                'buffers with torch.cuda.CUDAGraph, or torch.compile(mode="reduce-overhead") with '
-                "shapes that stay",
+                "capture once for each shape, before the loop, and replay that graph",
+                serving="capture at start-up the sizes of batches that occur, and no others",
+                pytorch="capture once for each shape, before the loop, and replay that graph: "
+                "static input buffers with torch.cuda.CUDAGraph, or torch.compile("
+                'mode="reduce-overhead") with shapes that stay',
                 native="capture and instantiate once, before the loop; where only parameters "
                 "change, cudaGraphExecUpdate, or let kernels read them from device memory",
             ),

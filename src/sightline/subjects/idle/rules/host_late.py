@@ -40,16 +40,17 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.text import fit_text
 from sightline.core.units import format_pct
-from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
 from sightline.replay.replay import shorten_calls, shorten_thinking
-from sightline.subjects.idle.rules._thinking import describe_thinking
+from sightline.subjects.idle.rules._thinking import describe_thinking, find_collector
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
 from sightline.timeline.idle import list_system_waits
 from sightline.timeline.sleeps import list_states
+from sightline.timeline.world import read_world
 
 RULE = Rule(
     "host-late",
@@ -61,6 +62,8 @@ RULE = Rule(
     general=4 / 3,
 )
 
+_TITLE_WIDTH = 48
+_ELSE = "does something else."
 _MAYBE_AWAY = "computing, or was not scheduled"
 
 
@@ -72,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
     if every.host_op is None:
         yield from _describe(run, every)
         return
-    held = pl.col("host_op").eq_missing(every.host_op)
+    held = every.is_in_host_op
     for part in (held, ~held):
         claim = every.select_part(run, part)
         if claim.cost_ns:
@@ -83,6 +86,8 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
 
     waits = list_system_waits(run)
     lines = describe_thinking(run, mine)
+    collector = find_collector(run, mine)
+    place = mine.place
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
@@ -93,38 +98,66 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
         RULE,
         f"For {format_pct(mine.pct)} of the window the GPU is idle because the host launches the "
         "next work late: the launching thread "
-        + (f"is in {mine.host_op}." if mine.host_op else "does something else."),
+        + (f"{collector.deed}." if collector else f"is in {place}." if place else _ELSE),
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             lines,
             rows=mine.rows,
-            where={**mine.where("host_late"), "op": mine.host_op},
+            where={**mine.where("host_late"), "op": place},
             calls=mine.calls,
         ),
         Advice(
-            fix=_name_first(run)
-            if NO_RANGE in lines
-            else "see what the host was running (host_op in sightline stats idle_rules), and move "
-            "it to another thread or process, or out of the step",
+            fix=collector.avoid if collector else _advise(run, mine, lines),
             verify="sightline stats idle AFTER: total_ns of host_late",
             cause="no wait, data loading or allocation is recorded there: the thread was "
             + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
             sources=("HolisticTraceAnalysis: host_wait",),
         ),
         confidence="medium",
+        title=_name(collector.deed if collector else None, place),
     )
     yield from keep_notable(run, found)
+
+
+def _name(deed: str | None, place: str | None) -> str | None:
+    """What the host does, as a title; None where nothing is known of it."""
+    if deed:
+        return f"The host {deed}"
+    return f"The host is in {fit_text(place, _TITLE_WIDTH)} between launches" if place else None
+
+
+def _advise(run: Run, mine: Claim, lines: list[str]) -> str:
+    """What to do: about what is named, or how to have it named."""
+    place = mine.place
+    if mine.operator and mine.operator.hint:
+        return mine.operator.hint
+    if mine.operator:
+        return (
+            f"see what {place} does before it launches: its first call may set up a library (call "
+            "it once before the measured part), later ones compute on the CPU or build tensors"
+        )
+    if place:
+        return (
+            f"shorten {fit_text(place, _TITLE_WIDTH)}, do it once before the loop, or let another "
+            "thread or process do it ahead while the GPU works"
+        )
+    if NO_RANGE in lines:
+        return _name_first(run)
+    return (
+        "see what the host was running (host_op in sightline stats idle_rules), and move it to "
+        "another thread or process, or out of the step"
+    )
 
 
 def _name_first(run: Run) -> str:
     """What to do where nothing recorded names what the host did."""
     is_kineto = (run.table("recordings").get_column("format") == "kineto").any()
-    see = choose_fix(
-        run,
+    see = (
         "profile(with_stack=True) names the lines"
         if is_kineto
-        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines",
-        native="sightline run --cpu-stacks perf_event -- PROGRAM  names the functions",
+        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines"
+        if read_world(run).language == "python"
+        else "sightline run --cpu-stacks perf_event -- PROGRAM  names the functions"
     )
     return (
         f"find out what the host runs there ({see}; host_op in sightline stats idle_rules has what "

@@ -128,8 +128,15 @@ def check(run: Run) -> Iterator[Finding]:
             fix=(loop.fix if loop else "")
             + choose_fix(
                 run,
-                'replay the step as a CUDA graph: torch.compile(model, mode="reduce-overhead"), '
-                "or larger batches if latency allows",
+                "launch less often: merge kernels, give each more work, or replay them as a graph",
+                pytorch="replay the step as a CUDA graph: torch.compile(model, "
+                'mode="reduce-overhead"), or larger batches if latency allows',
+                julia="launch less often: fuse broadcasts (one expression with dots), or capture "
+                "the loop (CUDA.@captured)",
+                kokkos="launch less often: merge parallel_for regions, or Kokkos::Graph",
+                openacc="merge regions, and let them run behind each other (async)",
+                scripted="launch less often: fuse kernels (cupy.fuse, one kernel of your own), or "
+                "capture a graph",
                 vllm="let vLLM replay its CUDA graphs: no --enforce-eager, and "
                 "cudagraph_capture_sizes that cover your batches; or more requests at once",
                 sglang="let SGLang replay its CUDA graphs: no --disable-cuda-graph, and a "

@@ -86,8 +86,22 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "take .item(), .cpu(), print(loss) and synchronize() out of the step; read values "
-                "back one step later, with non_blocking=True",
+                "do not wait for the GPU in the loop: read values back one turn later, and test "
+                "them on the device",
+                training="take .item(), .cpu(), print(loss) and synchronize() out of the step; "
+                "read values back one step later, with non_blocking=True",
+                pytorch="take .item(), .cpu() and synchronize() out of the step; read values back "
+                "one step later, with non_blocking=True",
+                serving="let the scheduler run ahead of the GPU (asynchronous scheduling, overlap "
+                "scheduling), so that sampled tokens are read one step later",
+                julia="take CUDA.@sync, Array(x) and scalar indexing out of the loop; reduce on "
+                "the GPU and read the result seldom",
+                kokkos="take Kokkos::fence and reductions into host scalars out of the loop: "
+                "reduce into a View, and read it seldom",
+                openacc="let regions run behind each other (async, wait at the end) instead of "
+                "waiting after each one",
+                scripted="take .get(), float(x) and synchronize() out of the loop, and test values "
+                "on the device",
                 jax="take block_until_ready(), float(x) and np.asarray(x) out of the step: JAX "
                 "runs ahead by itself",
                 openmp="let target regions run behind each other (nowait, depend) instead of "

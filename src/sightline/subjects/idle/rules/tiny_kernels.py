@@ -82,10 +82,13 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "fuse them: torch.compile, foreach and fused optimizers, or larger batches",
+                "merge kernels that follow each other, or give each more work",
+                training="fuse them: torch.compile, foreach and fused optimizers, or larger "
+                "batches",
+                pytorch="fuse them: torch.compile, or larger batches",
+                serving="more requests at once, so that each kernel has more to do",
                 jax="put them under one jax.jit, so that XLA fuses them, or larger batches",
                 openmp="merge loops into one target region (collapse), or larger problems per rank",
-                native="merge kernels that follow each other, or give each more work",
             ),
             verify="sightline stats idle AFTER: total_ns of in_graph and micro_gap",
             cause="the work is split into kernels of a few µs",

@@ -46,7 +46,7 @@ from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.subjects.kernels.rules._launches import describe_launch, list_filled, pick_longest
 from sightline.timeline.classes import is_communication
-from sightline.timeline.programs import NATIVE, recognise_program
+from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
 RULE = Rule("device-busy", "The GPU computes nearly all the time")
 
@@ -74,7 +74,7 @@ def check(run: Run) -> Iterator[Finding]:
     moves = (
         kinds is not None
         and kinds.moving_pct >= MOSTLY_PCT
-        and recognise_program(run).framework != NATIVE
+        and read_world(run).framework not in (NATIVE, UNKNOWN)
     )
     said = (
         f"{own_gaps.text}, the kernels' times are not."
@@ -128,8 +128,11 @@ def _advise_fusing(run: Run, profile: str) -> str:
     """What to do where most of the time only moves data."""
     fuse = choose_fix(
         run,
-        "fuse them first (torch.compile, fused norms, attention and optimizers): each pass over "
-        "memory that is saved counts",
+        "fuse them first: each pass over memory that is saved counts",
+        training="fuse them first (torch.compile, fused norms, attention and optimizers): each "
+        "pass over memory that is saved counts",
+        pytorch="fuse them first (torch.compile, fused norms and attention): each pass over memory "
+        "that is saved counts",
         jax="put the step under one jax.jit, so that XLA fuses them: each pass over memory that is "
         "saved counts",
     )

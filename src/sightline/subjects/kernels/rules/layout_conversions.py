@@ -58,7 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
         cause="the model uses channels-first tensors, and its convolutions need channels-last ones",
         fix=choose_fix(
             run,
-            CHANNELS_LAST,
+            "keep tensors in the layout that the library's kernels want",
+            pytorch=CHANNELS_LAST,
             native="keep tensors in the layout that the library's kernels want (cuDNN: NHWC)",
         ),
         sources=("PyTorch: Channels Last Memory Format",),

@@ -73,8 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         cause="n or k is no multiple of 8 elements of 16 bits (4 of 32)",
         fix=choose_fix(
             run,
-            "pad the layer (vocabulary, classes, features) to a multiple of 64, and ignore the "
-            "padding",
+            "pad the sizes of the product to multiples of 64, and ignore the padding",
             native="pad the leading dimensions to a multiple of 16 bytes, better of 128",
         ),
     )

@@ -58,6 +58,7 @@ _LEAST_RATIO = 1.5
 # Of the kernel time, for a note where nothing is gained today. Ours: a fifth of it is worth knowing
 # before the host is made faster.
 NOTED_PCT = 20.0
+_NEUTRAL = "use 16-bit inputs, or TF32 where the GPU has it; sizes that are multiples of 8"
 _NATIVE = (
     "let the library use them: cublasGemmEx with CUBLAS_COMPUTE_32F_FAST_TF32 or bf16 inputs, "
     "cudnnSetConvolutionMathType; sizes that are multiples of 8"
@@ -89,7 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
     has_bf16 = bool(known.get_column("bf16").all())
     limited = _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio")))
     shaped = limited.filter(pl.col("shaped")).get_column("length").sum()
-    fix = choose_fix(run, _advise(has_tf32, has_bf16), native=_NATIVE, jax=_JAX)
+    fix = choose_fix(run, _NEUTRAL, pytorch=_advise(has_tf32, has_bf16), native=_NATIVE, jax=_JAX)
     found = find_shorter_kernels(
         run,
         RULE,

@@ -67,8 +67,10 @@ def check(run: Run) -> Iterator[Finding]:
         cause="with so few rows memory limits the product, and its tiles do not fill the GPU",
         fix=choose_fix(
             run,
-            "a larger batch, or several requests at once; weights in 8 or 4 bits; one product "
-            "instead of several on the same input",
+            "a larger batch; one product instead of several on the same input",
+            pytorch="a larger batch, or several requests at once; weights in 8 or 4 bits; one "
+            "product instead of several on the same input",
+            serving="more requests at once; weights in 8 or 4 bits; speculative decoding",
             native="batch the products (cublasGemmStridedBatched), or split them along k",
         ),
     )

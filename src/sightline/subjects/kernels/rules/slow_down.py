@@ -16,7 +16,7 @@ Evidence
 Threshold
     Slower by 10 % or more (ours: several times what clocks vary in steady state), and over
     5 % of the window to gain. Where clocks were recorded, clock-throttled says more, and this rule
-    is silent; so it is where copies grow by 10 % as well: who has more work is not slower.
+    is silent.
 
 Fix
     See what the clocks did: sightline run --for energy, nvidia-smi -q -d PERFORMANCE; look
@@ -24,7 +24,8 @@ Fix
 
 False positives
     Kernels whose work grows with the data although their launch shape stays (a growing KV cache,
-    sparse work).
+    sparse work). Left out are those for which more bytes were copied to the device from that moment
+    on, and those that differed among themselves before it as much as they slow down.
 
 References
     NVIDIA, NVML API Reference: clocks event reasons.
@@ -36,7 +37,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.algebra.lookup import number_groups
+from sightline.core.algebra.latest import find_next
+from sightline.core.algebra.lookup import add_up_rows, number_groups
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -57,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or _has_clocks(run):
         return
-    kernels = _compare_to_like(list_kernels(run))
+    kernels = _compare_to_like(run, list_kernels(run))
     slower = [
         cut
         for device in kernels.partition_by(_DEVICE)
@@ -84,6 +86,15 @@ def check(run: Run) -> Iterator[Finding]:
         yield found
 
 
+def _has_clocks(run: Run) -> bool:
+    """Whether the device's clock was recorded."""
+    try:
+        run.ask("slow_clocks")
+    except MissingDataError:
+        return False
+    return True
+
+
 def _copies_grow(run: Run, later: pl.DataFrame) -> bool:
     """Whether what the device copies grew as well from that moment on: then its work did."""
     rank, device = later.select(_DEVICE).row(0)
@@ -100,25 +111,28 @@ def _copies_grow(run: Run, later: pl.DataFrame) -> bool:
     return before is not None and after is not None and after >= SLOWER * before
 
 
-def _has_clocks(run: Run) -> bool:
-    """Whether the device's clock was recorded."""
-    try:
-        run.ask("slow_clocks")
-    except MissingDataError:
-        return False
-    return True
+def _compare_to_like(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Kernels with 20 like ones or more: `ratio` to their median, and the `piece` of the window.
 
-
-def _compare_to_like(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Kernels with 20 like ones or more: `ratio` to their median, and the `piece` of the window."""
+    `fed` is how many bytes came from the host since the kernel before it.
+    """
     start, end = pl.col("start_ns").min().over(_DEVICE), pl.col("start_ns").max().over(_DEVICE)
     piece = _PIECES * (pl.col("start_ns") - start) // (end - start + 1)
     group = number_groups(kernels, _GROUP)[0].alias("group")
+    kernels = kernels.with_columns(fed=_measure_fed(run, kernels))
     return (
         kernels.with_columns(group, piece=piece, since=pl.col("start_ns") - start)
         .filter(pl.len().over("group") >= _LIKE, pl.col("length") > 0)
         .with_columns(ratio=pl.col("length") / pl.col("length").median().over("group"))
     )
+
+
+def _measure_fed(run: Run, kernels: pl.DataFrame) -> pl.Series:
+    """The bytes that were copied to each kernel's device since the kernel before it."""
+    ops = run.table("device_ops", [*_DEVICE, "copy_kind", "bytes", "start_ns"])
+    copies = ops.filter(pl.col("copy_kind") == "HtoD").drop_nulls("bytes")
+    kernel = find_next(copies, "start_ns", kernels, "start_ns", _DEVICE)
+    return add_up_rows(kernel, copies.select("bytes"), kernels.height).get_column("bytes")
 
 
 def _find_cut(kernels: pl.DataFrame) -> tuple[int, float, pl.DataFrame] | None:
@@ -139,7 +153,15 @@ def _find_cut(kernels: pl.DataFrame) -> tuple[int, float, pl.DataFrame] | None:
         before=pl.col("length").filter(~is_later).median(),
         after=pl.col("length").filter(is_later).median(),
         whole=pl.col("length").sum(),
+        fed_before=pl.col("fed").filter(~is_later).median(),
+        fed_after=pl.col("fed").filter(is_later).median(),
+        low=pl.col("length").filter(~is_later).quantile(0.1),
+        high=pl.col("length").filter(~is_later).quantile(0.9),
     )
+    # Who works on more, or on something else each time, does not slow down.
+    grows = pl.col("fed_after") > pl.col("fed_before")
+    varies = pl.col("high") * pl.col("before") > pl.col("low") * pl.col("after")
+    by_group = by_group.filter(~grows.fill_null(value=False), ~varies.fill_null(value=False))
     by_group = by_group.drop_nulls(["before", "after"])
     times = by_group.select(
         (pl.col("after") / pl.col("before") * pl.col("whole")).sum() / pl.col("whole").sum()

@@ -84,7 +84,10 @@ def check(run: Run) -> Iterator[Finding]:
         cause="each elementwise operation is a kernel that reads and writes memory",
         fix=choose_fix(
             run,
-            "torch.compile the module, or use the fused operation (fused=True for optimizers)",
+            "merge these operations into one that passes over the data once",
+            training="torch.compile the module, or use the fused operation (fused=True for "
+            "optimizers)",
+            pytorch="torch.compile the module, or use the fused operation",
             jax="put them under one jax.jit, so that XLA fuses them",
             native="merge these kernels into one that passes over the data once",
         ),

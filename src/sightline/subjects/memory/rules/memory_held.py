@@ -26,13 +26,16 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.held_activations import ATTENTION, list_held_activations
 from sightline.subjects.memory.rules._shared import (
     list_places,
     locate_device,
@@ -43,6 +46,8 @@ from sightline.subjects.memory.rules._shared import (
 from sightline.subjects.memory.tensor_kinds import add_places
 
 RULE = Rule("memory-held", "What holds the memory")
+# As many parts stand in a line; attention is worth a word from a tenth on (ours).
+_MOST, _NOTABLE_PCT = 4, 10
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -63,6 +68,11 @@ def check(run: Run) -> Iterator[Finding]:
         free = device["free_bytes"]
         places = mine.group_by("place").agg(pl.col("bytes").sum(), blocks=pl.len())
         most = places.sort("bytes", "place", descending=[True, False]).row(0, named=True)
+        held = list_held_activations(run, mine)
+        size = sum_column(held, "bytes")
+        if 2 * size > active:
+            yield _report_activations(held, device, size)
+            continue
         yield build_finding(
             RULE,
             f"{format_bytes(active)} of the {format_bytes(reserved)} that the allocator holds on "
@@ -87,3 +97,49 @@ def check(run: Run) -> Iterator[Finding]:
             method="the blocks in use of the snapshot",
             severity="info",
         )
+
+
+def _report_activations(held: pl.DataFrame, device: dict[str, Any], size: int) -> Finding:
+    """What forward passes hold, by layer, and how to hold less of it."""
+    reserved = device["reserved_bytes"]
+    layers = (
+        held.group_by(pl.col("layer").fill_null("other layers"))
+        .agg(pl.col("bytes").sum())
+        .sort("bytes", "layer", descending=[True, False])
+    )
+    by_layer = ", ".join(f"{name} {format_bytes(b)}" for name, b in layers.head(_MOST).rows())
+    attention = sum_column(layers.filter(pl.col("layer") == ATTENTION), "bytes")
+    shrinks = 100 * attention >= _NOTABLE_PCT * size
+    # Recomputed, the largest of them are there while they are needed.
+    again = find_largest(held.group_by("line").agg(pl.col("bytes").sum()), "bytes")
+    return build_finding(
+        RULE,
+        f"{format_bytes(size)} of the {format_bytes(reserved)} that the allocator holds on "
+        f"{name_device(device)} ({write_share(size, reserved)}) were allocated in forward passes "
+        f"and are still held: activations that wait for the backward pass ({by_layer}).",
+        Evidence(
+            [
+                *list_places(held.select("bytes", place="line", blocks=pl.lit(1)), most=_MOST),
+                "no history was recorded: that a backward pass wants them is concluded from where "
+                "they were allocated",
+            ],
+            where=locate_device(device),
+        ),
+        Advice(
+            fix="gradient checkpointing around the repeated block "
+            "(model.enable_gradient_checkpointing(), torch.utils.checkpoint)"
+            + (
+                "; attention that writes no scores out (scaled_dot_product_attention)"
+                if shrinks
+                else ""
+            )
+            + "; torch.no_grad() where nothing is learned; or a smaller batch",
+            verify="sightline stats fragmentation AFTER: active_bytes",
+            cause="the backward pass needs what the forward pass computed",
+            sources=("Chen et al. (2016): sublinear memory cost",),
+        ),
+        price=price_part(size, max(0, size - again), reserved, "bytes"),
+        method="bound: what forward passes hold, less what one line allocates at most",
+        title="Activations hold the memory",
+        confidence="medium",
+    )

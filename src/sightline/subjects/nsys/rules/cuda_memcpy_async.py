@@ -33,6 +33,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.nsys.rules._shared import list_vendor_rows
 
 RULE = Rule("cuda-memcpy-async", "Asynchronous memcpy with pageable memory", vendor=True)
@@ -45,5 +46,10 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "cuda_memcpy_async",
         "Asynchronous copies that pageable memory makes synchronous",
-        fix="pin the host memory: pin_memory=True, cudaMallocHost or cudaHostRegister",
+        fix=choose_fix(
+            run,
+            "pin the host memory: cudaMallocHost or cudaHostRegister",
+            training="pin the host memory: pin_memory=True, tensor.pin_memory()",
+            pytorch="pin the host memory: tensor.pin_memory()",
+        ),
     )

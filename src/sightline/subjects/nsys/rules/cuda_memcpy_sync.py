@@ -32,6 +32,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.nsys.rules._shared import list_vendor_rows
 
 RULE = Rule("cuda-memcpy-sync", "Synchronous memcpy", vendor=True)
@@ -44,5 +45,9 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "cuda_memcpy_sync",
         "Synchronous copies",
-        fix="cudaMemcpyAsync with pinned memory, or non_blocking=True",
+        fix=choose_fix(
+            run,
+            "cudaMemcpyAsync with pinned memory",
+            pytorch="non_blocking=True, with pinned memory",
+        ),
     )

@@ -38,6 +38,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import describe_others, name_victim, report_blame
 from sightline.subjects.system.rules._waits import find_waits_for_cpu
@@ -73,8 +74,14 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_count(most['runnable'])} threads want to run at once.",
         describe_others(run, preempted, "other_tid", "preempted by"),
         Advice(
-            fix="start fewer threads (OMP_NUM_THREADS, torch.set_num_threads, num_workers), or ask "
-            "for more CPU cores (srun --cpus-per-task)",
+            fix="start fewer threads ("
+            + choose_fix(
+                run,
+                "OMP_NUM_THREADS",
+                training="OMP_NUM_THREADS, torch.set_num_threads, num_workers",
+                pytorch="OMP_NUM_THREADS, torch.set_num_threads",
+            )
+            + "), or ask for more CPU cores (srun --cpus-per-task)",
             verify="sightline stats run_queue AFTER: no rows that are oversubscribed",
             cause="more threads want to run than there are cores",
             sources=("Linux, Documentation/scheduler/sched-design-CFS.rst",),

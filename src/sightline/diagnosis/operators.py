@@ -1,0 +1,74 @@
+"""The framework's operator that most of a cost lies in, and what is known of such operators."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from sightline.core.algebra.lookup import find_rows
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_pct
+from sightline.timeline.host_ranges import find_host_ancestor
+
+# Operators that wait for the device by what they are: what to do instead, and who says so.
+# PyTorch's own sources and documentation; the first pattern that is in the name.
+_WAITING = (
+    ("aten::_coalesce", "coalesce the sparse tensor once, where it is built (x = x.coalesce()), or "
+     "keep it in CSR: each product with an uncoalesced one sorts its indices again"),
+    ("aten::nonzero", "avoid shapes that depend on values (torch.where with three arguments, "
+     "masks that are multiplied)"),
+    ("aten::masked_select", "avoid shapes that depend on values: multiply by the mask instead"),
+    ("aten::_unique", "avoid shapes that depend on values, or do it once before the loop"),
+    ("aten::repeat_interleave", "give repeat_interleave its output_size"),
+    ("aten::_local_scalar_dense", "read the value later, or once for several steps"),
+    ("aten::is_nonzero", "keep the test on the GPU (torch.where) instead of an if"),
+    ("aten::equal", "keep the comparison on the GPU, or make it seldom"),
+)  # fmt: skip
+
+
+class Operator(NamedTuple):
+    """An operator that more than half of a cost lies in: how often, and how much of it, %."""
+
+    name: str
+    calls: int
+    pct: float
+
+    @property
+    def hint(self) -> str | None:
+        """What to do instead, where that is known of such operators."""
+        return next((hint for name, hint in _WAITING if name in self.name), None)
+
+    def describe(self) -> str:
+        """'98.1 % of it lies in 5 × aten::_coalesce'."""
+        return f"{format_pct(self.pct)} of it lies in  {format_count(self.calls)} × {self.name}"
+
+
+def find_main_operator(run: Run, gaps: pl.DataFrame) -> Operator | None:
+    """The operator, the innermost that does, in which more than half of these gaps' time lies.
+
+    `gaps` are rows of idle_rules: where the thread was in nothing, the launch that ends the gap
+    says whose it is.
+    """
+    host = run.table("host_ops", ["host_op_id", "parent_id", "layer", "name"])
+    ops = host.filter(pl.col("layer") == "op").get_column("host_op_id")
+    whole = gaps.get_column("duration_ns").sum()
+    if ops.is_empty() or gaps.is_empty() or not whole:
+        return None
+    at = find_host_ancestor(run, gaps.select(_WHERE).to_series(), ops)
+    ns = gaps.get_column("duration_ns")
+    while at.null_count() < at.len():
+        rows = find_rows(host.get_column("host_op_id"), at)
+        inside = pl.DataFrame({"at": at, "name": host.get_column("name").gather(rows), "ns": ns})
+        each = inside.drop_nulls("at").group_by("name")
+        most = each.agg(pl.col("ns").sum(), n=pl.col("at").n_unique()).filter(
+            2 * pl.col("ns") > whole
+        )
+        if most.height:
+            name, taken, count = most.row(0)
+            return Operator(name, count, 100 * taken / whole)
+        at = find_host_ancestor(run, host.get_column("parent_id").gather(rows), ops)
+    return None
+
+
+_WHERE = pl.coalesce("host_op_id", "launch_id")

@@ -1,0 +1,135 @@
+"""How copies use the link between host and GPU: pinned or not, on how many streams, how full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sightline.core.algebra.intervals import measure_cover, measure_cover_between
+from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.model.run import Run
+from sightline.core.units import format_ns, format_pct, format_several
+from sightline.timeline.classes import COMPUTE, list_class
+
+_DEVICE = ["rank", "device_id"]
+_LANE = [*_DEVICE, "stream_id"]
+_LENGTH = pl.col("end_ns") - pl.col("start_ns")
+# Nearly all of the copies' time (ours).
+_NEARLY_ALL = 0.9
+# A link that copies keep busy for so much of the window is what bounds it (ours: what is left for
+# anything else is a fourth).
+FULL_PCT = 75.0
+_OTHER_WAY = {"HtoD": "DtoH", "DtoH": "HtoD"}
+
+
+@dataclass(frozen=True)
+class LinkUse:
+    """What some copies make of the link.
+
+    `busy_ns` is how long the link is busy in their direction on the device where that is most;
+    `pct` how long it is in either, of the window; `streams` how many they are on;
+    `same_stream_pct` how many of them have all kernels of their device on their own stream;
+    `other_ns` how long copies of the other direction take, and `both_ns` how long both run at once.
+    """
+
+    is_pinned: bool
+    streams: int
+    busy_ns: int
+    pct: float
+    same_stream_pct: float
+    way: str | None = None
+    other_ns: int = 0
+    both_ns: int = 0
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether the program does already what hides copies: only the link can be faster."""
+        is_full = self.pct >= FULL_PCT and self.way in _OTHER_WAY
+        return self.is_pinned and self.streams > 1 and is_full
+
+    def describe(self) -> list[str]:
+        """How they lie beside the kernels and beside each other, in words."""
+        lines = []
+        if self.is_limit:
+            lines.append(
+                f"they are pinned, on {format_several(self.streams, 'stream')}; copies keep the "
+                f"link busy for {format_pct(self.pct)} of the window: it is the limit"
+            )
+        else:
+            beside = "and so cannot" if self.same_stream_pct else "so streams let them"
+            lines.append(
+                f"{format_pct(self.same_stream_pct)} of these copies share their stream with all "
+                f"kernels, {beside} overlap them"
+            )
+        if self.is_limit and self.other_ns:
+            lines.append(
+                f"{_OTHER_WAY[self.way or '']} copies take {format_ns(self.other_ns)} beside them, "
+                f"and both directions run at once for {format_ns(self.both_ns)}"
+            )
+        return lines
+
+    def advise(self) -> str:
+        """What is left to do where the link is the limit."""
+        less = "send fewer bytes (keep data on the GPU, smaller types)"
+        if 2 * self.both_ns >= self.other_ns:
+            return f"{less}, or use a faster link"
+        return (
+            "let the two directions run at once: a part is sent while the one before it comes back "
+            f"(GPUs with two copy engines can; issue them part by part); else {less}"
+        )
+
+
+def measure_link(run: Run, copies: pl.DataFrame) -> LinkUse:
+    """How these copies (rows of `select_copies`) use the link."""
+    whole = max(sum_column(copies.select(ns=_LENGTH), "ns"), 1)
+    pinned = copies.filter(
+        pl.any_horizontal(pl.col("src_kind") == "pinned", pl.col("dst_kind") == "pinned")
+    )
+    ways = copies.get_column("copy_kind").unique().to_list()
+    way = ways[0] if len(ways) == 1 else None
+    busy = find_largest(measure_cover(copies, _DEVICE), "covered_ns")
+    window = max(find_largest(run.ask("breakdown"), "window_ns"), 1)
+    other_ns, both_ns = _measure_other(run, copies, way)
+    return LinkUse(
+        is_pinned=sum_column(pinned.select(ns=_LENGTH), "ns") >= _NEARLY_ALL * whole,
+        streams=find_largest(
+            copies.group_by(_DEVICE).agg(n=pl.col("stream_id").n_unique()).cast({"n": pl.Int64}),
+            "n",
+        ),
+        busy_ns=busy,
+        pct=100 * _measure_link(run) / window,
+        same_stream_pct=_share_of_same_stream(run, copies),
+        way=way,
+        other_ns=other_ns,
+        both_ns=both_ns,
+    )
+
+
+def _measure_link(run: Run) -> int:
+    """How long copies from or to the host run, on the device where that is longest, ns."""
+    ops = run.table("device_ops", [*_DEVICE, "copy_kind", "start_ns", "end_ns"])
+    both = ops.filter(pl.col("copy_kind").is_in(list(_OTHER_WAY)))
+    return find_largest(measure_cover(both, _DEVICE), "covered_ns")
+
+
+def _measure_other(run: Run, copies: pl.DataFrame, way: str | None) -> tuple[int, int]:
+    """How long copies of the other direction take, and how long both run at once, ns."""
+    back = _OTHER_WAY.get(way or "")
+    ops = run.table("device_ops", [*_DEVICE, "copy_kind", "start_ns", "end_ns"])
+    other = ops.filter(pl.col("copy_kind") == back) if back else ops.clear()
+    if other.is_empty():
+        return 0, 0
+    both = measure_cover_between(copies, "start_ns", "end_ns", other, _DEVICE)
+    return sum_column(other.select(ns=_LENGTH), "ns"), int(both.sum())
+
+
+def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:
+    """How many of the copies are on the only stream of their device that computes, %.
+
+    Where several do, a copy on one can overlap the kernels on the others.
+    """
+    lanes = list_class(run, COMPUTE, _LANE).select(_LANE).unique()
+    alone = lanes.filter(pl.len().over(_DEVICE) == 1)
+    shared = copies.join(alone, on=_LANE, how="semi", nulls_equal=True)
+    return 100 * shared.height / max(copies.height, 1)

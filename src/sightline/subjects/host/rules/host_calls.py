@@ -1,0 +1,216 @@
+"""Calls to the GPU that hold the host, where no GPU work was recorded.
+
+Symptom
+    Nothing but API calls in the recording: allocations and blocking copies in a loop, waits for the
+    device, launches without number.
+
+Why it hurts
+    Each such call holds the thread that feeds the GPU. An allocation takes the driver's lock, a
+    free and a blocking copy wait for the GPU, and a launch takes microseconds however small the
+    kernel is.
+
+Evidence
+    The calls of the thread that makes most of them, by what they do, and how long they hold it. The
+    gain is a bound in the host's time: what the GPU did meanwhile was not recorded, and a call that
+    waits for work that is needed gains nothing.
+
+Threshold
+    Ten calls and more, so that it is a loop, and over 5 % of the time from the thread's first call
+    to its last one (TraceLens agent, 2026-08: its threshold for copies). Calls of over 100 ms are
+    set-up at first use, and left out (as in allocator-churn).
+
+Fix
+    By what they do: allocate once before the loop; copy asynchronously, from pinned memory, and
+    keep on the GPU what is not needed on the host; wait by events; launch larger kernels. Record
+    the GPU's work, to see what it does meanwhile.
+
+False positives
+    A call that waits for a kernel that is needed: the time is the kernel's.
+
+References
+    CUDA Runtime API, "API synchronization behavior"; CUDA C++ Best Practices Guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import polars as pl
+
+from sightline.core.algebra.lookup import Texts
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.declare import Finding, Rule, make_price
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_ns, format_pct
+from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.build import (
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    build_finding,
+    grade_severity,
+)
+from sightline.timeline.api_calls import allocates, launches_kernels, synchronizes
+from sightline.timeline.call_windows import find_longest_call_window, list_call_windows
+
+RULE = Rule("host-calls", "Calls that hold the host")
+
+_LEAST = 10
+_SET_UP_NS = 100_000_000
+_NEXT = "record the GPU's work, too (nsys profile --trace=cuda), to see what it does meanwhile"
+
+
+class _Deed(NamedTuple):
+    name: str
+    title: str
+    does: str
+    cause: str
+
+
+_DEEDS = (
+    _Deed(
+        "allocate",
+        "Memory is allocated and freed in a loop",
+        "allocates and frees GPU memory",
+        "each call takes the driver's lock, and a free waits for the GPU",
+    ),
+    _Deed(
+        "copy",
+        "Blocking copies in a loop",
+        "is in copies that block it until they are done",
+        "a copy that blocks waits for all work before it, and nothing is launched meanwhile",
+    ),
+    _Deed(
+        "wait",
+        "The host waits for the GPU in a loop",
+        "waits for the GPU",
+        "nothing is launched while the host waits",
+    ),
+    _Deed(
+        "launch",
+        "Launching takes the host's time",
+        "launches kernels",
+        "a launch takes the host microseconds, however small the kernel is",
+    ),
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding for each kind of calls, over all processes."""
+    windows = list_call_windows(run)
+    if windows.is_empty():
+        return
+    host = run.table("host_ops", ["rank", "pid", "tid", "layer", "name", "start_ns", "end_ns"])
+    calls = host.filter(pl.col("layer").is_in(["runtime", "driver"])).join(
+        windows.select("rank", "pid", "tid"), on=["rank", "pid", "tid"], how="semi"
+    )
+    calls = calls.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
+    calls = calls.filter(pl.col("ns") < _SET_UP_NS)
+    calls = calls.with_columns(deed=_name_deeds(Texts(calls.get_column("name"))))
+    for deed in _DEEDS:
+        mine = calls.filter(pl.col("deed") == deed.name)
+        if _is_loop(mine, deed.name):
+            yield from _report(run, deed, mine)
+
+
+def _name_deeds(names: Texts) -> pl.Series:
+    of = {
+        "allocate": allocates(names),
+        "wait": synchronizes(names),
+        "launch": launches_kernels(names),
+        "copy": _copies(names),
+    }
+    deed = pl.coalesce(pl.when(pl.lit(holds)).then(pl.lit(deed)) for deed, holds in of.items())
+    return pl.select(deed.alias("deed")).to_series()
+
+
+def _copies(names: Texts) -> pl.Series:
+    # Rust's regular expressions look neither ahead nor behind.
+    return names.match(r"^(?:(?:cuda|hip)Memcpy|cuMemcpy)") & ~names.match("Async")
+
+
+def _is_loop(calls: pl.DataFrame, deed: str) -> bool:
+    """Whether there are enough of them; of allocations, as many frees."""
+    if deed != "allocate":
+        return calls.height >= _LEAST
+    frees = calls.get_column("name").str.contains("Free").sum()
+    return min(frees, calls.height - frees) >= _LEAST
+
+
+def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
+    cost, window = sum_column(calls, "ns"), max(find_longest_call_window(run), 1)
+    each = calls.group_by("rank", "pid").agg(pl.col("ns").sum())
+    worst = int(each.get_column("ns").max() or 0)  # type: ignore[arg-type]
+    pct = 100 * worst / window
+    if pct < NOTABLE_PCT:
+        return
+    by_name = (
+        calls.group_by("name")
+        .agg(n=pl.len(), ns=pl.col("ns").sum())
+        .sort("ns", "name", descending=[True, False])
+    )
+    # One call of each kind stays.
+    usual = calls.group_by("name").agg(ns=pl.col("ns").median()).get_column("ns").sum()
+    yield build_finding(
+        RULE,
+        f"For {format_pct(pct)} of the time between its first call and its last one the host "
+        f"{deed.does}: {format_count(calls.height)} calls, {format_ns(cost)}.",
+        Evidence(
+            [
+                *(
+                    f"{format_count(n)} × {name}, {format_ns(ns)}"
+                    for name, n, ns in by_name.head(3).rows()
+                ),
+                "the GPU's work was not recorded: what it did meanwhile is not known",
+            ],
+            where={
+                "ranks": calls.get_column("rank").unique().sort().to_list(),
+                "cause": deed.name,
+            },
+        ),
+        Advice(
+            fix=f"{_advise(run, deed.name)}; {_NEXT}",
+            verify="sightline stats api_calls AFTER: total_ns of these calls",
+            cause=deed.cause,
+            sources=("CUDA Runtime API: API synchronization behavior",),
+        ),
+        price=(
+            make_price(min(cost, window), "ns", pct),
+            make_price(max(0, min(worst, window) - round(float(usual))), "ns"),
+        ),
+        severity=grade_severity(pct),
+        confidence="low",
+        title=deed.title,
+        method="bound: the time that these calls hold the thread, but for one of each",
+    )
+
+
+def _advise(run: Run, deed: str) -> str:
+    if deed == "allocate":
+        return choose_fix(
+            run,
+            "allocate once before the loop, and reuse it",
+            native="allocate once before the loop, or from a pool in order of the stream "
+            "(cudaMallocAsync, cudaFreeAsync)",
+        )
+    if deed == "copy":
+        return choose_fix(
+            run,
+            "copy less often and more at once, and keep on the GPU what the host does not need",
+            native="keep on the GPU what the host does not need; copy the rest with "
+            "cudaMemcpyAsync from pinned memory, and wait once",
+        )
+    if deed == "wait":
+        return choose_fix(
+            run,
+            "wait once after the loop, and order work on the GPU by events",
+            native="take cudaDeviceSynchronize out of the loop; order streams by events "
+            "(cudaStreamWaitEvent)",
+        )
+    return choose_fix(
+        run,
+        "launch less often: merge kernels, give each more work, or replay them as a graph",
+        native="merge kernels that follow each other, or capture them once "
+        "(cudaStreamBeginCapture) and replay them as a CUDA graph",
+    )
