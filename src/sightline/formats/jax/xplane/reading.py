@@ -175,7 +175,7 @@ def _read_device(plane: Plane, number: int, tables: _Tables) -> None:
 
 
 def _place_work(found: Iterable[operations.Work | Event], device: int, tables: _Tables) -> None:
-    """Rows for what an accelerator's lines hold: the core is one stream, what runs beside others."""
+    """Rows for what an accelerator's lines hold; what runs beside the core has other streams."""
     for one in found:
         event = one if isinstance(one, Event) else one.event
         times = {"device_id": device, "start_ns": event.start_ns, "end_ns": event.end_ns}
