@@ -1,4 +1,4 @@
-"""Chrome traces whose processes and threads say what is a device's, and whose tool is not PyTorch's."""
+"""Chrome traces whose processes and threads say what is a device's, and those of other tools."""
 
 from __future__ import annotations
 

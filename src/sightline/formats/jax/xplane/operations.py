@@ -1,9 +1,9 @@
 """What the operations of an XLA accelerator are: by the category that XLA itself gives each.
 
-On the line `XLA Ops` of a TPU stands what its core does, one operation after the other. What runs
+On the line `XLA Ops` of a TPU stands what its core does, one after the other. What runs
 beside it (copies to and from the host's memory, asynchronous collectives) the core only starts, and
-waits for its end: `X-start` and `X-done`. The line `Async XLA Ops` has the work itself, from the one
-to the other; where XLA recorded that of one core only, it is put together from both.
+waits for its end: `X-start` and `X-done`. The line `Async XLA Ops` has the work itself, from one to
+the other; where XLA recorded that of one core only, it is put together from both.
 Source: openxla/xla, xla/hlo/ir/hlo_opcode.h; openxla/xprof, utils/xplane_schema (hlo_category).
 """
 

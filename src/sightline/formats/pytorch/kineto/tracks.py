@@ -32,7 +32,7 @@ _OF_CPU = {zlib.crc32(b"CPU functions")}
 _OPCODE = r"^%?([a-z-]+?)(?:\.[\d.a-z]+)?$"
 _COPIES = r"(?i)^(?:\[?memcpy|copy(?:-start)?$|async-copy|infeed|outfeed)"
 _FILLS = r"(?i)^\[?memset"
-_WAITS = r"(?:^|-)(?:done|update)$|(?i)^(?:event[_ ]?wait|wait\b|notify|event_record|.*_wait_sqe$|.*wait$)"
+_WAITS = r"(?i)(?:^|-)(?:done|update)$|^(?:event[_ ]?wait|wait\b|notify|event_record|.*_wait_sqe$)"
 _COLLECTIVES = {
     "all-reduce": "allreduce", "all-gather": "allgather", "reduce-scatter": "reducescatter",
     "all-to-all": "alltoall", "ragged-all-to-all": "alltoall", "collective-permute": "sendrecv",
