@@ -32,7 +32,7 @@ def kernel(n: int, at: float, dur: float, name: str = "gemm", stream: int = 7) -
 
 
 def make_events(count: int, *, shift_us: float = 0) -> list[dict[str, Any]]:
-    """Kernels of 80 µs each 100 µs, each launched 30 µs before; the GPU's clock is `shift_us` off."""
+    """Kernels of 80 µs each 100 µs, each launched 30 µs before; the GPU's clock is off."""
     found = []
     for n in range(1, count + 1):
         at = EPOCH_US + 100 * n

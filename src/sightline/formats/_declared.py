@@ -174,7 +174,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xef\\xbb\\xbf)?\\s*[\\[{]',),
         looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
         suffixes=('.json', '.json.gz'),
-        version=12,
+        version=13,
         source='https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU',
     ),
     Importer(

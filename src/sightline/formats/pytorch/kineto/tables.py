@@ -107,7 +107,23 @@ def _part(
     unpack: Callable[[Batch], pl.DataFrame], trace: Trace, name: str, start: int, count: int
 ) -> pl.DataFrame:
     part = unpack(trace.take(name, start, count))
+    if name == "host_ops" and "name" in part.columns:
+        part = part.with_columns(name=_restore_paths())
     return _name_counters(part) if name == "counters" else part
+
+
+def _restore_paths() -> pl.Expr:
+    """Names of Python's calls with the backslashes that a path of Windows took for escapes.
+
+    Kineto writes `torch\\nn\\functional.py(5): relu` with single backslashes: a line break and a
+    form feed, which no name of a call holds.
+    """
+    name, controls = (
+        pl.col("name"),
+        {"\n": "\\n", "\f": "\\f", "\r": "\\r", "\t": "\\t", "\b": "\\b"},
+    )
+    is_path = (pl.col("layer") == "python") & name.str.contains(r"[\n\f\r\t\x08]")
+    return pl.when(is_path).then(name.str.replace_many(controls)).otherwise(name)
 
 
 def _name_counters(counters: pl.DataFrame) -> pl.DataFrame:
