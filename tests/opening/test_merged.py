@@ -1,4 +1,4 @@
-"""Whose a recording is: ranks merged into one file, captures in one folder, processes of no rank."""
+"""Whose a recording is: merged ranks, several captures in one folder, processes of no rank."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xff\\xfe[^\\n]+;\\x00|\\xfe\\xff[^\\n]+\\x00;)', b'^(?!\\s*[\\[{]\\s*[\\[{\\"}])(?:[^\\n;\\x00]+;){200}'),
         looks_like="lines of 'frame;frame;frame count'",
         suffixes=('.folded', '.collapsed', '.folded.gz', '.collapsed.gz'),
-        version=3,
+        version=4,
         source='https://github.com/brendangregg/FlameGraph',
     ),
     Importer(
@@ -429,7 +429,7 @@ IMPORTERS = (
         weak=(b'(?:\\A|\\n)(?:DCGM_FI_\\w+|nvidia_smi_\\w+)\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)XPU_TIMER_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)nccl_\\w*(?:bus_bandwidth|exec_time)_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+'),
         looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
         suffixes=('.metrics', '.prom', '.ini', '.txt', '.json'),
-        version=3,
+        version=4,
         source='https://prometheus.io/docs/instrumenting/exposition_formats/',
     ),
     Importer(
@@ -620,7 +620,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that names the schema speedscope.app/file-format-schema.json',
         suffixes=('.speedscope.json', '.speedscope'),
-        version=3,
+        version=4,
         source='https://www.speedscope.app/file-format-schema.json',
     ),
     Importer(

@@ -55,7 +55,7 @@ def test_a_range_that_begins_before_its_step_has_its_work(tmp_path: Path) -> Non
         ]
     run = opened(tmp_path, events)
     found = rows(run, "annotations", "name", "device_ops", "device_ns")
-    assert dict((name, rest) for name, *rest in found) == {
+    assert {name: rest for name, *rest in found} == {
         "fwd": [6, 300_000],
         "ProfilerStep#*": [12, 600_000],
     }

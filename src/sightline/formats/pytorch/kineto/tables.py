@@ -165,7 +165,7 @@ def _copy(pair: str) -> tuple[str, str, str]:
     """Direction and memory kinds, from 'Memcpy HtoD (Pageable -> Device)' or AMD's kind text."""
     name, _, words = pair.rpartition("\x1f")
     direction = ""
-    found = _COPY_NAME.search(name)
+    found = _COPY_NAME.search(name) or _COPY_NAME.fullmatch(words)
     if found is not None:
         direction = f"{found[1][0].upper()}to{found[1][-1].upper()}"
     else:
