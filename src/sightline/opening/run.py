@@ -15,7 +15,7 @@ from sightline.core.model.store import Member, is_store, read_facts
 from sightline.errors import InputError
 from sightline.opening.imports import import_one
 from sightline.opening.merged import is_merged, split_ranks
-from sightline.opening.paths import expand_paths
+from sightline.opening.paths import expand_paths, list_empty, name_files
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
 from sightline.opening.same_job import Given, check_same_job, is_same_job
@@ -106,7 +106,7 @@ def _read_given(
             unread.append(error)
             notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
     if unread and not given:
-        raise unread[0]
+        raise _blame_empty(paths, unread[0])
     notes += _note_split(found.names)
     if given and given[0].members and notes:
         first, *others = given[0].members
@@ -114,6 +114,18 @@ def _read_given(
         noted = first._replace(facts={**first.facts, "quality": quality})
         given[0] = Given(given[0].name, [noted, *others])
     return given
+
+
+def _blame_empty(paths: Sequence[str], error: InputError) -> InputError:
+    """Why nothing in folders could be read: where a trace in them is empty, that is the reason."""
+    for given in paths:
+        if Path(given).is_dir() and (empty := list_empty(Path(given))):
+            return InputError(
+                f"there is nothing to read in {given}",
+                why=f"{name_files(empty)} empty, and of the others none is a recording",
+                hint=f"{error.what}: {_explain(error)}",
+            )
+    return error
 
 
 def _drop_helpers(members: list[Member]) -> list[Member]:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 TORCH, XLA = "PyTorch profiler", "XLA"  # as `recordings.tool` has them
 
 
-def check_quality(counted: Counted, facts: Facts, tool: str) -> list[Quality]:
+def check_quality(
+    counted: Counted, facts: Facts, tool: str, *, has_launches: bool
+) -> list[Quality]:
     """All limits that show in what was counted, and in the tables.
 
     What to record instead is said of PyTorch's own traces: others' tools have other switches.
@@ -67,7 +69,14 @@ def check_quality(counted: Counted, facts: Facts, tool: str) -> list[Quality]:
                 sum(count for _, count in unknown),
             )
         )
-    if not facts["device_rows"]:
+    if not facts["device_rows"] and has_launches:
+        text = "no GPU operations were recorded, though calls that launch them were"
+        remedy = (
+            'The profiler lost them, or left them out ("out of range" in its log): profile again '
+            "after a warm-up step, with no other profiler in the process."
+        )
+        found.append(Quality("no_device_ops", "warning", text, None, remedy))
+    elif not facts["device_rows"]:
         found.append(
             Quality(
                 "no_device_ops",

@@ -65,7 +65,12 @@ def build_tables(
             "threads": _threads(counted, facts),
         },
         recording,
-        [*notes, *checks.check_quality(counted, facts, recording.tool)],
+        [
+            *notes,
+            *checks.check_quality(
+                counted, facts, recording.tool, has_launches=_has_launches(texts)
+            ),
+        ],
     )
     imported.tables.update(apart)
     for name in _MADE:
@@ -79,6 +84,11 @@ def build_tables(
             imported.large[name] = parts.make_in_parts(rows, make)
             imported.whole[name] = Whole(rows, partial(_part, unpack_apart, trace, name, 0, rows))
     return imported
+
+
+def _has_launches(texts: pl.DataFrame) -> bool:
+    """Whether calls that launch work are among a trace's names."""
+    return bool(texts.get_column("text").str.contains(r"^(?:cu|cuda|hip)\w*Launch\w*Kernel").any())
 
 
 def _split_tracks(trace: Trace, counted: Counted, facts: Facts) -> dict[str, pl.DataFrame]:
