@@ -204,7 +204,7 @@ IMPORTERS = (
         weak=(b'\\w:\\d+:\\d+ \\[-?\\d+\\](?: \\S{1,120})? NCCL (?:INFO|WARN) ',),
         looks_like="text with 'host:71:92 [0] NCCL INFO'",
         suffixes=('.log', '.out', '.txt'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug',
     ),
     Importer(
@@ -234,7 +234,7 @@ IMPORTERS = (
         weak=(),
         looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
         suffixes=('.log', '.out', '.txt'),
-        version=2,
+        version=3,
         source='https://github.com/NVIDIA/nccl-tests',
     ),
     Importer(
