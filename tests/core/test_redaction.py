@@ -64,3 +64,10 @@ def test_root_frame_of_py_spy_keeps_as_much() -> None:
     shown = redact_frame('process 42:"python train.py --token hunter2 positional"')
     assert shown == "process 42:python train.py --token …"
     assert redact_frame("forward (model.py:12)") == "forward (model.py:12)"
+
+
+def test_a_thread_of_a_process_is_no_command_line() -> None:
+    """py-spy --subprocesses names threads so: two of them are not one."""
+    name = 'Process 100 Thread 101 "worker"'
+    assert redact_frame(name) == name
+    assert "hunter2" not in redact_frame("process 100:python train.py --password hunter2")

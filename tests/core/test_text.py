@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.core.text import fit_text
+from sightline.core.text import fit_text, fit_texts
 
 
 @given(st.text(max_size=200), st.integers(2, 100))
@@ -27,3 +27,21 @@ def test_fit_never_exceeds_its_width_and_holds_nothing_that_steers_a_terminal(te
 )
 def test_a_name_is_cut_before_its_template_arguments(width, shown):
     assert fit_text("vectorized_elementwise_kernel<GeluCUDAKernelImpl>", width) == shown
+
+
+def test_texts_that_differ_where_they_are_cut_are_told_apart() -> None:
+    buckets = [
+        f"vllm:time_to_first_token_seconds_bucket, le={le}, model_name=m" for le in (0.5, 10)
+    ]
+    fitted = fit_texts([*buckets, buckets[0], "short"], 32)
+    assert fitted[0] == fitted[2]
+    assert fitted[0] != fitted[1]
+    assert "le=0.5" in fitted[0]
+    assert "le=10" in fitted[1]
+    assert fitted[3] == "short"
+    assert all(len(text) <= 32 for text in fitted)
+
+
+@given(st.lists(st.text(max_size=60), max_size=6), st.integers(4, 40))
+def test_fitted_texts_are_no_wider(texts: list[str], width: int) -> None:
+    assert all(len(text) <= width for text in fit_texts(texts, width))

@@ -551,3 +551,22 @@ def test_a_long_log_keeps_its_order_and_all_its_values(tmp_path):
     assert [(d, t, v) for _, _, d, _, t, v in rows] == [
         (n % 2, n // 2 * SECOND, n + more) for n in range(many) for more in (0, 1)
     ]
+
+
+def test_a_label_makes_a_gpu_only_in_a_gpus_family(tmp_path):
+    content = (
+        "# TYPE ceems_compute_unit_cpu_seconds_total counter\n"
+        'ceems_compute_unit_cpu_seconds_total{manager="slurm",uuid="1009248"} 60\n'
+        'ceems_compute_unit_cpu_seconds_total{manager="slurm",uuid="1009249"} 61\n'
+        'ceems_rapl_package_joules_total{index="0"} 1000\n'
+        'node_disk_info{device="sda",serial_number="X1",uuid="5f-8a"} 1\n'
+    )
+    rows = read(tmp_path, "metrics.prom", content)
+    assert {row[2] for row in rows} == {None}
+    assert len({(row[0], row[3]) for row in rows}) == 4
+    gpus = (
+        'ceems_compute_unit_gpu_index_flag{gpuuuid="GPU-1",index="1",uuid="1009248"} 1\n'
+        'nvidia_smi_utilization_gpu_ratio{uuid="b3-44"} 0.5\n'
+    )
+    rows = read(tmp_path, "gpus.prom", content + gpus)
+    assert {row[2] for row in rows} == {None, 0, 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import sightline
@@ -67,3 +68,63 @@ def test_what_is_whole_is_not_touched(tmp_path: Path) -> None:
     run = sightline.open(str(path))
     assert run.table("device_ops").get_column("name").to_list()[0] == 'a "b"'
     assert "repaired_events" not in run.table("quality").get_column("kind").to_list()
+
+
+WINDOWS = (
+    r"torch\cuda\__init__.py(219): _lazy_init",
+    r"C:\Users\user\new\x.py(3): step",
+    r"torch\nn\functional.py(5): relu",
+)
+
+
+def test_paths_of_windows_are_kept(tmp_path: Path) -> None:
+    """Kineto writes their backslashes as they are: some make an escape, some are none."""
+    events = ",".join(
+        f'{{"ph":"X","cat":"python_function","name":"{name}","pid":1,"tid":1,"ts":{10 * n},"dur":5,'
+        f'"args":{{"Python id":{n}}}}}'
+        for n, name in enumerate(WINDOWS)
+    )
+    path = tmp_path / "trace.json"
+    path.write_text(f'{{"schemaVersion":1,"traceEvents":[{events}]}}')
+    run = sightline.open(str(path))
+    assert run.table("host_ops").get_column("name").to_list() == list(WINDOWS)
+    assert "damaged_events" not in run.table("quality").get_column("kind")
+
+
+@pytest.mark.parametrize("number", ["inf", "-nan", "-nan(ind)", "1.#INF", "Infinity", "nan"])
+def test_a_number_that_is_none_costs_no_event(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(
+        '{"schemaVersion":1,"traceEvents":[{"ph":"X","cat":"gpu_memcpy",'
+        '"name":"Memcpy HtoD (Pageable -> Device)","pid":0,"tid":7,"ts":75,"dur":4,"args":'
+        f'{{"device":0,"stream":7,"bytes":200,"memory bandwidth (GB/s)": {number}}}}}]}}'
+    )
+    run = sightline.open(str(path))
+    assert run.table("device_ops").select("copy_kind", "bytes").rows() == [("HtoD", 200)]
+
+
+@pytest.mark.parametrize(
+    ("tail", "kind"),
+    [
+        ('],"INFO": ["stream = 7 "event_id": 64"],"WARNING": ["x"]}', "damaged_header"),
+        ('],"INFO": ["stream = 7 ', "truncated"),
+    ],
+)
+def test_damage_behind_the_events_is_no_cut(tmp_path: Path, tail: str, kind: str) -> None:
+    event = (
+        '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":75,"dur":4,"args":{"device":0}}'
+    )
+    path = tmp_path / "trace.json"
+    path.write_text(f'{{"schemaVersion":1,"traceEvents":[{event}{tail}')
+    run = sightline.open(str(path))
+    kinds = run.table("quality").get_column("kind").to_list()
+    assert {"damaged_header", "truncated"} & set(kinds) == {kind}
+
+
+def test_many_damages_are_one_row(tmp_path: Path) -> None:
+    event = '{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}'
+    path = tmp_path / "trace.json"
+    path.write_text('{"traceEvents":[' + f'{event},{{"ph":"X",name":2}},' * 9 + f"{event}]}}")
+    quality = sightline.open(str(path)).table("quality")
+    rows = quality.filter(pl.col("kind") == "damaged_events").select("count").rows()
+    assert rows == [(9,)]

@@ -823,3 +823,21 @@ def test_reports_work_on_what_another_profiler_recorded(tmp_path: Path) -> None:
     assert pl.DataFrame(
         run.ask("nvtx_gpu_proj_sum") if run.rows("device_ranges") else []
     ).is_empty()
+
+
+def test_kernels_without_the_exports_texts_stay_two(tmp_path: Path) -> None:
+    path = tmp_path / "run.sqlite"
+    with sqlite3.connect(path) as db:
+        db.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER,"
+            " contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER,"
+            " demangledName INTEGER, shortName INTEGER)"
+        )
+        rows = [
+            (100 * n, 100 * n + 50, 0, 1, 7, n, 1 << 24, 1 + 10 * (n % 2), 2) for n in range(20)
+        ]
+        db.executemany(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({','.join('?' * 9)})", rows)
+    run = sightline.open(str(path))
+    names = run.table("device_ops").get_column("name").value_counts().sort("name").rows()
+    assert names == [("unnamed kernel 1", 10), ("unnamed kernel 11", 10)]
+    assert "names_missing" in run.table("quality").get_column("kind")

@@ -194,7 +194,7 @@ def test_a_string_that_is_not_there(tmp_path: Path) -> None:
     report.event(48, 108, fields)
     del report.strings[b"last"]
     found = read(report.content(), tmp_path)
-    assert "unknown kernel" in found.tables["device_ops"].get_column("name").to_list()
+    assert "unnamed kernel 8" in found.tables["device_ops"].get_column("name").to_list()
     assert "unknown call" in found.tables["host_ops"].get_column("name").to_list()
 
 

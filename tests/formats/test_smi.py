@@ -418,3 +418,13 @@ def test_outputs_of_nvidia_smi_without_a_number_are_refused(
 ) -> None:
     with pytest.raises(InputError):
         read(tmp_path, name, text)
+
+
+@pytest.mark.parametrize(
+    "head", ["#Entity SMACT TENSO\nID\n", "# Entity  SMACT  TENSO\n      Id\n"]
+)
+def test_dmon_of_older_dcgmi_without_values(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "dmon.txt"
+    path.write_text(head + "    GPU 0  0.900  N/W\n    GPU 0  0.910  N/W\n")
+    counters = sightline.open(str(path)).table("counters")
+    assert counters.select("device_id", "value").rows() == [(0, 90.0), (0, 91.0)]

@@ -12,7 +12,7 @@ XSpace: 1 planes []XPlane
 XPlane: 1 id int, 2 name text, 3 lines []XLine, 4 event_metadata []Entry, 5 stat_metadata []Entry,
     6 stats []XStat
 Entry: 1 key int, 2 value Named
-Named: 1 id int, 2 name text, 5 stats []XStat
+Named: 1 id int, 2 name text, 4 display_name text, 5 stats []XStat
 XLine: 1 id int, 2 name text, 3 timestamp_ns int, 4 events []XEvent
 XEvent: 1 metadata_id int, 2 offset_ps int, 3 duration_ps int, 4 stats []XStat
 XStat: 1 metadata_id int, 3 uint64_value uint, 5 str_value text, 6 bytes_value bytes,

@@ -12,7 +12,7 @@ _MOST = 6
 
 
 # Layers of calls that recordings without a GPU's work may be all about.
-_CALLS = ("runtime", "driver", "os", "mpi", "library", "openmp", "openacc", "annotation")
+_CALLS = ("runtime", "driver", "os", "mpi", "library", "openmp", "openacc", "annotation", "other")
 
 
 def summarize_system(run: Run, *, has_ops: bool) -> dict[str, list[dict[str, Any]]]:

@@ -15,6 +15,7 @@ HIDDEN = "…"
 _SCRIPT = re.compile(r"[\w.+-]+\.(?:py|sh|pl|R|jl|ipynb)")
 _FLAG = re.compile(r"--?[A-Za-z][\w.-]*")
 # A process's root frame as py-spy writes it, and what other samplers print of one.
+_THREAD = re.compile(r"(?i)^thread (?:0x)?[0-9a-f]+\b")
 _PROCESS = re.compile(
     r'^(?P<head>process \d+\s*:?\s*)"?(?P<line>.*?)"?$', re.IGNORECASE | re.DOTALL
 )
@@ -78,7 +79,8 @@ def show_command(command: Sequence[str]) -> list[str]:
 def redact_frame(name: str) -> str:
     """A frame's name; of a process's command line only what show_command keeps."""
     found = _PROCESS.match(name)
-    if found is None:
+    # py-spy names a thread so where it records several processes.
+    if found is None or _THREAD.match(found["line"]):
         return redact_text(name)
     try:
         words = shlex.split(found["line"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _LEAST_HEAD = 8  # characters of a name that stay before its template arguments
 
 
@@ -19,6 +21,47 @@ def fit_text(text: str, width: int) -> str:
         return f"{name[:room]}…<{arguments}"
     left = (width - 1) * 2 // 3
     return f"{text[:left]}…{text[len(text) - (width - 1 - left) :]}"
+
+
+def fit_texts(texts: Sequence[str], width: int) -> list[str]:
+    """Texts in at most `width` columns each; those that would be cut to one are told apart.
+
+    Of several that differ where a cut falls, what they share is cut instead: a metric's labels, the
+    instance of a GPU.
+    """
+    fitted = [fit_text(text, width) for text in texts]
+    alike: dict[str, list[int]] = {}
+    for number, text in enumerate(fitted):
+        alike.setdefault(text, []).append(number)
+    for numbers in alike.values():
+        different = {make_printable(texts[n]) for n in numbers}
+        if len(different) < 2:
+            continue
+        start = _count_common(list(different))
+        end = _count_common([text[start:][::-1] for text in different])
+        for n in numbers:
+            fitted[n] = _fit_around(make_printable(texts[n]), start, end, width)
+    return fitted
+
+
+def _count_common(texts: Sequence[str]) -> int:
+    """How many first characters all have in common: those of the least and the greatest text."""
+    least, greatest = min(texts), max(texts)
+    pairs = zip(least, greatest, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(least), len(greatest)))
+
+
+def _fit_around(text: str, start: int, end: int, width: int) -> str:
+    """The text without most of its first `start` and last `end` characters."""
+    # From the beginning of the word in which they begin to differ: a label with its value.
+    start = max(text.rfind(mark, 0, start) + 1 for mark in " ,;{")
+    own = text[start : len(text) - end]
+    room = width - len(own) - 2
+    if room < 2:
+        return fit_text(own, width)
+    head = max(room - min(room // 3, end), 0)
+    tail = room - head
+    return f"{text[:head]}…{own}…{text[len(text) - tail :] if tail else ''}"
 
 
 def make_printable(text: str) -> str:

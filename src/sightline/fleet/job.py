@@ -4,9 +4,9 @@ Each rank comes to a collective when its anchor's end and what lies between are 
 ends as long after its last rank as it was recorded to. Replayed unchanged, that gives the recording
 to the nanosecond. What is taken out are excesses: how much longer a rank's compute, copies or idle
 time before a collective are than the median of its peers', and a transfer than the median of like
-ones. Peers are ranks that do the same collectives in the same order (a stage of a pipeline has
-peers of its own). After "Understanding Stragglers in Large Model Training Using What-if Analysis"
-(Lin et al., OSDI 2025; arXiv 2505.05713).
+ones. Peers are ranks that do the same collectives in the same order on each stream (a stage of a
+pipeline has peers of its own). After "Understanding Stragglers in Large Model Training Using
+What-if Analysis" (Lin et al., OSDI 2025; arXiv 2505.05713).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ EVERY = (*PARTS, STAGE, TRANSFER)
 NETWORK = "network"  # not an excess but all that collectives take after their last rank
 # Of two ranks none is the usual one, and of two transfers neither.
 LEAST_PEERS = 3
+PEERS = ["role", "sequence", "twin", "place"]  # rows that agree in these are compared
 _BATCH = 16  # scenarios at a time, of 8 bytes for each collective of each rank
 
 
@@ -67,6 +68,11 @@ class Job:
     unmatched: int
     components: int  # sets of ranks that share no collective with others
     pipeline: Pipeline | None = None
+
+    @property
+    def compared(self) -> int:
+        """How many ranks have peers: of the others nothing is known to be slow, or not to be."""
+        return int(self.rows.filter("compared").get_column("rank").n_unique())
 
     @property
     def is_contradictory(self) -> bool:
@@ -166,21 +172,16 @@ def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
     if pipeline is not None:
         stages = pipeline.rows.select("rank", "stage")
         rows = rows.drop("stage").join(stages, on="rank", how="left", maintain_order="left")
-    role = rows.group_by("who", maintain_order=True).agg(
-        role=pl.struct("what", "group_size", "stage").hash(seed=0).implode()
-    )
-    role = role.select(
-        "who", role=pl.col("role").list.eval(pl.element().cast(pl.String)).list.join(",").hash()
-    )
-    rows = rows.join(role, on="who", how="left", maintain_order="left")
-    peers = ["role", "nth"]
-    enough = pl.len().over(peers) >= LEAST_PEERS
+    rows = _find_roles(rows)
+    enough = pl.len().over(PEERS) >= LEAST_PEERS
     cut = {}
     for part in PARTS:
         own = pl.col(f"{part}_ns")
-        beyond = own - _find_usual(own).over(peers)
+        beyond = own - _find_usual(own).over(PEERS)
         cut[f"{part}_excess_ns"] = pl.when(enough).then(beyond.clip(lower_bound=0)).otherwise(0)
-    rows = rows.with_columns(**cut, usual_kernels=pl.col("kernels").median().over(peers))
+    rows = rows.with_columns(
+        **cut, compared=enough, usual_kernels=pl.col("kernels").median().over(PEERS)
+    )
     like = ["what", "group_size", "bytes"]
     met = rows.filter(~pl.col("alone")).unique("meeting").select("meeting", *like, "transfer_ns")
     alike = pl.len().over(like) >= LEAST_PEERS
@@ -199,6 +200,38 @@ def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
     )
 
 
+def _find_roles(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with `role` and `place`: rows of one role and place are peers.
+
+    A role is the same collectives in the same order on each stream. Between streams there is no
+    order: what begins on two at once may begin on either first. Which stream is which is told by
+    what runs on it, as their numbers differ from rank to rank.
+    """
+    lane = ["who", "stream_id"]
+    content = pl.struct("what", "group_size", "stage").hash(seed=0)
+    ordered = rows.with_columns(content=content).sort(
+        *lane, "start_ns", "content", "end_ns", maintain_order=True
+    )
+    ordered = ordered.with_columns(place=pl.int_range(pl.len()).over(lane))
+    lanes = ordered.group_by(lane, maintain_order=True).agg(
+        "content", first_ns=pl.col("start_ns").min()
+    )
+    text = pl.col("content").list.eval(pl.element().cast(pl.String)).list.join(",")
+    lanes = lanes.select(*lane, "first_ns", sequence=text.hash(seed=0)).sort(
+        "who", "sequence", "first_ns", "stream_id"
+    )
+    lanes = lanes.with_columns(twin=pl.int_range(pl.len()).over("who", "sequence"))
+    role = lanes.group_by("who", maintain_order=True).agg(
+        role=pl.col("sequence").cast(pl.String).str.join(",").hash(seed=0)
+    )
+    return (
+        ordered.join(lanes.drop("first_ns"), on=lane, how="left", nulls_equal=True)
+        .join(role, on="who", how="left")
+        .sort("device_op_id")
+        .drop("content")
+    )
+
+
 def _add_host_times(rows: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """The rows with when each one's host, and a usual host, can have asked for it, ns from begin.
 
@@ -208,9 +241,8 @@ def _add_host_times(rows: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """
     asked = (pl.col("start_ns") - pl.col("ahead_ns") - begin_ns).clip(lower_bound=0)
     rows = rows.with_columns(host_ns=asked.cum_max().forward_fill().fill_null(0).over("who"))
-    peers = ["role", "nth"]
-    usual = pl.min_horizontal("host_ns", _find_usual(pl.col("host_ns")).over(peers))
-    enough = pl.len().over(peers) >= LEAST_PEERS
+    usual = pl.min_horizontal("host_ns", _find_usual(pl.col("host_ns")).over(PEERS))
+    enough = pl.len().over(PEERS) >= LEAST_PEERS
     return rows.with_columns(usual_host_ns=pl.when(enough).then(usual).otherwise("host_ns"))
 
 

@@ -25,7 +25,7 @@ from sightline.timeline.iterations import list_marked_steps
 _BY = ["rank", "device_id"]
 _OWN = ("device_op_id", "kind", "name", "start_ns", "end_ns")
 _KEPT = (
-    *(*_OWN, "device_id"),
+    *(*_OWN, "device_id", "stream_id"),
     *("op", "group", "group_size", "sequence", "dtype", "bytes", "members", "source", "target"),
     *("worked_start_ns", "worked_end_ns", "step"),
 )
@@ -65,7 +65,9 @@ def reduce_rank(run: Run, rank: int) -> Rank | None:
     comm = ops.filter(pl.col("class_") == COMMUNICATION)
     device = (comm if comm.height else ops).get_column("device_id").mode().min()
     ops = ops.filter(pl.col("device_id") == device)
-    comm = comm.filter(pl.col("device_id") == device).sort("start_ns", "device_op_id")
+    comm = comm.filter(pl.col("device_id") == device).sort(
+        "start_ns", "name", "stream_id", "end_ns", "device_op_id"
+    )  # of those that begin at once the recorder's order says nothing
     begin, end = ops.select(pl.min("start_ns"), b=pl.max("end_ns")).row(0)
     work = ops.filter(pl.col("class_") == COMPUTE)
     copies = ops.filter(pl.col("class_") == COPY)

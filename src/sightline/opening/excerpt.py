@@ -23,6 +23,7 @@ from sightline.core.units import format_ns
 _CALLS = "host_ops"
 _END = "subtree_end_id"
 # Rows of these are about rows of others, and go with them.
+_AT_END = ("memory_blocks", "memory_segments")
 _OF_OTHERS = {"device_op_id": "device_ops", "host_op_id": "host_ops"}
 
 
@@ -45,6 +46,9 @@ def read_excerpt(part: Part, span: Span) -> dict[str, pl.DataFrame]:
             kept[table.name] = _add_parents(found, rows, span) if table.name == _CALLS else found
         except READ_FAILURES as error:
             raise explain_unreadable(table.name, part.store, error) from error
+    if _ends_early(part, span):
+        # They say how the recording's end looked, which is not in the span.
+        kept = {name: rows for name, rows in kept.items() if name not in _AT_END}
     if _CALLS not in kept:
         return kept
     ids = kept[_CALLS].get_column("host_op_id")
@@ -54,6 +58,15 @@ def read_excerpt(part: Part, span: Span) -> dict[str, pl.DataFrame]:
         for table in tables
         if table.name in kept
     }
+
+
+def _ends_early(part: Part, span: Span) -> bool:
+    """Whether an allocator's history goes on behind the span."""
+    events = part.scan(load_table("memory_events"))
+    if events is None:
+        return False
+    last = events.select(pl.col("time_ns").max()).collect().item()
+    return last is not None and last >= span[1]
 
 
 def describe_excerpt(facts: dict[str, Any], span: Span, length_ns: int) -> dict[str, Any]:

@@ -30,6 +30,11 @@ _FOREIGN = (
         _ROCM,
     ),
     Foreign(
+        rb'^"?Node_Id"?,"?Logical_Node_Id"?,"?Agent_Type"?,',
+        "it is rocprofv3's list of a machine's agents, without kernels",
+        "Give the folder with its traces; where they are empty, nothing was recorded.",
+    ),
+    Foreign(
         rb"^GPU\s*:\s*\d+\s*\nName\s*:",
         "it is rocprofv3's list of what a GPU can count, and no measurement",
         _ROCM,

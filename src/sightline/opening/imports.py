@@ -25,6 +25,7 @@ from sightline.core.stages import stage
 from sightline.errors import StoreError
 from sightline.opening import cache
 from sightline.opening.content import hash_content
+from sightline.opening.impossible_times import CHECKS
 from sightline.opening.recognise import recognise
 from sightline.opening.recording import (
     ReadRecording,
@@ -45,7 +46,7 @@ def import_one(source: Source, options: ImportOptions) -> Path:
     """
     with stage("find out the format"):
         importer = recognise(source)
-    salt = f"{importer.name}-{importer.version}-{options}-{_layout()}"
+    salt = f"{importer.name}-{importer.version}-{options}-{_layout()}-{CHECKS}"
     for _ in range(_ATTEMPTS):
         with stage("hash it, look in the cache"):
             content = hash_content(source)

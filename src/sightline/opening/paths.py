@@ -109,6 +109,12 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     ]
     unsure = [p for p in files if not p.name.lower().endswith(_TEXTS)] if not stores else []
     recordings = [str(p) for p in [*stores, *(sure or unsure)]]
+    if not recordings and (empty := list_empty(folder)):
+        raise InputError(
+            f"there are no recordings in {given}",
+            why=f"{name_files(empty)} empty: what recorded it wrote nothing, or was cut off",
+            hint="Record again, and let the program and its profiler end.",
+        )
     if not recordings:
         raise InputError(
             f"there are no recordings in {given}",
@@ -120,6 +126,18 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     taken = {*map(Path, recordings), *inside}
     others = [p for p in entries if p not in taken and p.is_file() and not p.name.startswith(".")]
     return recordings, [str(p.relative_to(folder)) for p in others]
+
+
+def list_empty(folder: Path) -> list[str]:
+    """The names of the files in a folder that have no content."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.stat().st_size)
+    return sorted(str(path.relative_to(folder)) for path in files)
+
+
+def name_files(names: Sequence[str]) -> str:
+    """Some files and their verb: `a and b are`."""
+    shown = [*names[:3], *([f"{len(names) - 3} more"] if len(names) > 3 else [])]
+    return " and ".join(shown) + (" is" if len(names) == 1 else " are")
 
 
 def _is_sure(path: Path, is_known: bool) -> bool:

@@ -85,12 +85,39 @@ def find_folders(importer: Importer, path: Path) -> list[Path]:
     return importer.find_folders(path)
 
 
+_REPLACED = "\ufffd".encode()
+_LEAST_REPLACED = 4  # a text may have one or two of its own
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def is_mangled(head: bytes) -> bool:
+    """Whether a binary file was decoded as UTF-8 and written again: nothing restores it.
+
+    Such a file is UTF-8 throughout, with the replacement character where bytes were none, and has
+    control characters that no text has.
+    """
+    if head.count(_REPLACED) < _LEAST_REPLACED or not _BINARY.search(head):
+        return False
+    try:
+        head[: len(head) - 4].decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start >= len(head) - 8  # the head may end within a character
+    return True
+
+
 _LISTED = "sightline formats  lists what can be read, and how it is recognised."
 
 
 def recognise(source: Source) -> Importer:
     """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
     head = source.head()
+    if is_mangled(head):
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why="it is a binary file that was saved as text: every byte that is no text was "
+            "replaced, and what stood there is lost",
+            hint="Copy the original again, as binary (scp, or an upload that does not convert it).",
+        )
     for strength in ("strong", "weak"):
         matching = match_importers(source, strength, head)
         if strength == "weak" and (other := recognise_foreign(head)) is not None:

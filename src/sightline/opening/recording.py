@@ -19,6 +19,7 @@ from sightline.core.model.source import Source
 from sightline.core.model.store import Tables, fill_store
 from sightline.core.model.tables import load_table
 from sightline.core.stages import stage
+from sightline.opening.impossible_times import repair_times
 from sightline.version import __version__
 
 # Of so many rows, a recording is written to the cache while it is analysed (ours: fewer are written
@@ -41,6 +42,8 @@ def read_recording(
     """Read a recording whose content has this hash, or a hash that is not known."""
     with stage("read and parse"):
         imported = registry.load("importers", importer.name).read(source, options)
+    with stage("check the times"):
+        repair_times(imported)
     facts = {
         **imported.recording.facts(),
         "format": importer.name,

@@ -14,7 +14,8 @@ from sightline.core.model.source import Source
 from sightline.core.model.store import Member, is_store, read_facts
 from sightline.errors import InputError
 from sightline.opening.imports import import_one
-from sightline.opening.paths import expand_paths
+from sightline.opening.merged import is_merged, split_ranks
+from sightline.opening.paths import expand_paths, list_empty, name_files
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
 from sightline.opening.same_job import Given, check_same_job, is_same_job
@@ -43,7 +44,7 @@ def open_run(
     given = _read_given(paths, options, progress)
     if not same_job:
         check_same_job(given)
-    return compose_run([member for one in given for member in one.members], fit)
+    return compose_run(_drop_helpers([m for one in given for m in one.members]), fit)
 
 
 def open_jobs(
@@ -105,7 +106,7 @@ def _read_given(
             unread.append(error)
             notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
     if unread and not given:
-        raise unread[0]
+        raise _blame_empty(paths, unread[0])
     notes += _note_split(found.names)
     if given and given[0].members and notes:
         first, *others = given[0].members
@@ -113,6 +114,54 @@ def _read_given(
         noted = first._replace(facts={**first.facts, "quality": quality})
         given[0] = Given(given[0].name, [noted, *others])
     return given
+
+
+def _blame_empty(paths: Sequence[str], error: InputError) -> InputError:
+    """Why nothing in folders could be read: where a trace in them is empty, that is the reason."""
+    for given in paths:
+        if Path(given).is_dir() and (empty := list_empty(Path(given))):
+            return InputError(
+                f"there is nothing to read in {given}",
+                why=f"{name_files(empty)} empty, and of the others none is a recording",
+                hint=f"{error.what}: {_explain(error)}",
+            )
+    return error
+
+
+def _drop_helpers(members: list[Member]) -> list[Member]:
+    """The recordings without those of processes that are no rank, as of a server's front end.
+
+    They state no rank and used no device, and all ranks that the others say there are, are there.
+    """
+    sizes = {m.facts.get("world_size") for m in members} - {None}
+    stated = {m.facts.get("own_rank") for m in members} - {None}
+    if len(sizes) != 1 or stated != set(range(max(sizes))):
+        return members
+    formats = {m.facts.get("format") for m in members if m.facts.get("own_rank") is not None}
+
+    def is_helper(member: Member) -> bool:
+        facts = member.facts
+        works = facts["rows"].get("device_ops") or facts.get("process") or facts.get("of_host")
+        return facts.get("own_rank") is None and not works and facts.get("format") in formats
+
+    helpers = [member for member in members if is_helper(member)]
+    if not helpers:
+        return members
+    first, *others = [member for member in members if not is_helper(member)]
+    notes = [
+        vars(
+            Quality(
+                "helper_process",
+                "info",
+                f"{m.facts.get('path')} is of no rank and used no GPU: it is left out",
+                None,
+                "Open it alone to see it.",
+            )
+        )
+        for m in helpers
+    ]
+    quality = [*first.facts.get("quality", ()), *notes]
+    return [first._replace(facts={**first.facts, "quality": quality}), *others]
 
 
 def _explain(error: InputError) -> str:
@@ -134,9 +183,38 @@ def _read_members(
     if is_recorded(path):
         return read_folder(path, given, options, _import_file)
     source = Source(path, given, _counter(given, path, progress) if progress else None)
+    if is_merged(source):
+        members = _read_merged(source, given, options)
+        if members:
+            return members
     store = import_one(source, options)
     return [
         Member(store, 0, {**facts, **read_rank_of_path(path, given, facts)})
+        for facts in read_facts(store)
+    ]
+
+
+def _read_merged(source: Source, given: str, options: ImportOptions) -> list[Member]:
+    """The ranks of a trace that was merged of several; none where it cannot be taken apart."""
+    try:
+        with split_ranks(source) as parts:
+            stores = [(label, import_one(Source(path, given), options)) for label, path in parts]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+    text = f"{given} holds {len(stores)} ranks: they are read apart"
+    note = vars(Quality("merged_ranks", "info", text))
+    return [
+        Member(
+            store,
+            0,
+            {
+                **facts,
+                "path": f"{given} [{label}]",
+                "rank_source": "recording",
+                "quality": [*facts.get("quality", ()), *([] if number else [note])],
+            },
+        )
+        for number, (label, store) in enumerate(stores)
         for facts in read_facts(store)
     ]
 

@@ -83,25 +83,61 @@ def check_same_job(given: Sequence[Given]) -> None:
     """Raise InputError, which says what differs, unless all may be of one job."""
     jobs: list[list[Given]] = []
     first: str | None = None
+    ranks: list[dict[int, Given]] = []
     for one in given:
-        for job in jobs:
-            told = _find_difference(job[0], one)  # one for all: ten thousand ranks are a job too
+        stated = _list_ranks(one)
+        for job, known in zip(jobs, ranks, strict=True):
+            # One for all: ten thousand ranks are a job too.
+            told = _find_difference(job[0], one) or _find_capture(known, stated)
             if told is None:
                 job.append(one)
+                known.update(stated)
                 break
             first = first or told
         else:
             jobs.append([one])
+            ranks.append(stated)
     if first is None or len(jobs) < 2:
         return
     commands = [_write_command(job) for job in jobs[:_SHOWN]]
     if len(jobs) > _SHOWN:
         commands.append(f"  … and {len(jobs) - _SHOWN} more")
+    if len(jobs) == 2 and max(map(len, jobs)) <= _SHOWN:
+        before, after = (shlex.join(one.name for one in job) for job in jobs)
+        commands += ["To compare them:", f"  sightline compare --before {before} --after {after}"]
     raise InputError(
-        "the recordings belong to different jobs",
+        "the recordings belong to different jobs, or to several captures of one",
         why=first,
         hint="\n".join(["A report for each:", *commands, "To merge them anyway:  --same-job"]),
     )
+
+
+def _list_ranks(one: Given) -> dict[int, Given]:
+    """The ranks that recordings with a timeline state; one that only stands in order is none."""
+    if not one.has_timeline:
+        return {}
+    return {
+        f["own_rank"]: one
+        for _, _, f in one.members
+        if f.get("own_rank") is not None
+        and f.get("rank_source") not in ("order", "host")
+        and f.get("world_size") is not None
+    }
+
+
+def _find_capture(known: dict[int, Given], stated: dict[int, Given]) -> str | None:
+    """What shows that a rank was recorded twice, one time after the other, as a clause."""
+    for rank, one in stated.items():
+        if (other := known.get(rank)) is None:
+            continue
+        early, late = sorted((one, other), key=lambda given: given.span)
+        between = late.span[0] - early.span[1]
+        if between > 0:
+            return (
+                f"rank {rank} was recorded twice: {early.name} ended {format_long(between)} "
+                f"before {late.name} began"
+            )
+    return None
 
 
 def is_same_job(a: Given, b: Given) -> bool:

@@ -16,6 +16,8 @@ CLASSES = (COMPUTE, COMMUNICATION, COPY, UNKNOWN)  # in order of priority
 # Kernels with which a runtime lets a stream wait for a value in memory, and writes one: ROCm's
 # compute language runtime (rocclr/device/blitcl.cpp).
 WAITS = r"^__amd_rocclr_streamOps(?:Wait|Write)"
+# Kernels that copy and fill where the runtime does not use the DMA engines (same file).
+BLITS = r"^__amd_rocclr_(?:copy|fill)\w+"
 
 
 _USED = (
@@ -27,9 +29,9 @@ _USED = (
 def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.DataFrame:
     """Device operations with the column `class_`.
 
-    Copies and memsets by kind; a kernel is communication by its name, or because the recording
-    carries a collective's metadata for it; what only waits, or nobody knows, is unknown; all else,
-    whole graph launches too, is compute.
+    Copies and memsets by kind, or by the name of a runtime's kernel for them; a kernel is
+    communication by its name, or because the recording carries a collective's metadata for it; what
+    only waits, or nobody knows, is unknown; all else, whole graph launches too, is compute.
     """
     known = collectives.get_column("device_op_id").unique()
     names = Texts(device_ops.get_column("name"))
@@ -37,7 +39,7 @@ def classify_ops(device_ops: pl.DataFrame, collectives: pl.DataFrame) -> pl.Data
     if known.len():
         communicates |= device_ops.get_column("device_op_id").is_in(known.implode())
     return device_ops.with_columns(
-        class_=pl.when(pl.col("kind").is_in(["memcpy", "memset"]))
+        class_=pl.when(pl.col("kind").is_in(["memcpy", "memset"]) | names.match(BLITS))
         .then(pl.lit(COPY))
         .when(communicates)
         .then(pl.lit(COMMUNICATION))

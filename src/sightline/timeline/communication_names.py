@@ -47,6 +47,7 @@ LIBRARIES = (
         "NVIDIA/TensorRT-LLM cpp/tensorrt_llm/kernels/communicationKernels; flashinfer-ai/"
         "flashinfer include/flashinfer/comm",
     ),
+    Library("HCCL", r"\bhcom_\w|hccl", "Ascend/hccl: hcom_allReduce_*; Habana's HCCL"),
     Library("MSCCL, MSCCL++", r"msccl", "microsoft/msccl, microsoft/mscclpp src: mscclpp::"),
     Library(
         "Transformer Engine userbuffers",

@@ -12,7 +12,7 @@ from decimal import Decimal
 import polars as pl
 
 from sightline.core.model.columns import Column
-from sightline.core.text import fit_text, make_printable
+from sightline.core.text import fit_text, fit_texts, make_printable
 from sightline.core.units import (
     format_bytes,
     format_count,
@@ -180,7 +180,7 @@ def _measure_columns(heads: list[str], cells: list[list[str]]) -> list[int]:
 def _cut_texts(columns: tuple[Column, ...], cells: list[list[str]], room: int) -> list[list[str]]:
     """The cells with their texts cut from their middle."""
     return [
-        [fit_text(t, room) for t in column] if c.dtype == pl.String else column
+        fit_texts(column, room) if c.dtype == pl.String else column
         for c, column in zip(columns, cells, strict=True)
     ]
 

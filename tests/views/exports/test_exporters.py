@@ -214,3 +214,16 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
     assert outcome.code == 2
     assert "cannot write" in outcome.err
     assert Path(tmp_path / "file").read_text() == ""
+
+
+@pytest.mark.parametrize("kind", ["HtoD", "DtoH", "DtoD", "PtoP"])
+def test_chrome_keeps_the_direction_of_copies_whose_name_has_none(kind, tmp_path):
+    copy = {
+        **traces.kernel("x", 0, 10, 1), "cat": "gpu_memcpy", "name": f"Memcpy {kind}",
+    }  # fmt: skip
+    run = traces.opened(tmp_path, [copy])
+    ops = run.table("device_ops").with_columns(name=pl.lit("__amd_copy_engine"))
+    renamed = type(run)(run.parts, None, {"device_ops": ops})
+    (path,) = chrome.write(renamed, tmp_path / "run.json.gz")
+    again = door.open(str(path)).table("device_ops")
+    assert again.get_column("copy_kind").to_list() == [kind]

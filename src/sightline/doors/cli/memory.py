@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 
 from sightline.doors.cli._shared import add_recordings, find_width, open_recordings
+from sightline.errors import RequestError
 
 HELP = "what fills the device's memory, at the peak and at the end"
 
@@ -29,6 +30,13 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.views.terminal.memory_screen import print_screen
 
+    if args.window:
+        raise RequestError(
+            "sightline memory is of a whole recording: --window says nothing of it",
+            hint="Keep the part first:\n"
+            "  sightline import RECORDING --between 10ms..25ms -o part.sightline\n"
+            "  sightline memory part.sightline",
+        )
     data = open_recordings(args).memory()
     if args.json:
         print(json.dumps(data, indent=1, ensure_ascii=False))

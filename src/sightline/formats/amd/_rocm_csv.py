@@ -43,8 +43,25 @@ def read_table(
         rows = _read_damaged(data)
         text = f"{source.path.name} is damaged: lines of another length than its first are left out"
         notes.append(Quality("damaged_lines", "warning", text))
+    notes += _compare_lengths(data, source.path.name)
     is_blank = rows.select(pl.all_horizontal(pl.all().is_null())).to_series()
     return rows.filter(~is_blank) if is_blank.any() else rows
+
+
+def _compare_lengths(data: bytes, name: str) -> list[Quality]:
+    """A note where the first row has fewer values than the header names (rocprofiler #144)."""
+    first = data[:65_536].decode("utf-8", "replace").replace("\0", "").splitlines()[:2]
+    try:
+        lengths = [len(fields) for fields in csv.reader(first)]
+    except csv.Error:
+        return []
+    if len(lengths) < 2 or lengths[0] <= lengths[1]:
+        return []
+    text = (
+        f"{name}: its rows have {lengths[1]} values, its header names {lengths[0]} columns: the "
+        "last columns are missing, or each value stands under another's name"
+    )
+    return [Quality("short_rows", "error", text, None, "Record with rocprofv3.")]
 
 
 def _read_intact(data: bytes, is_number: Callable[[str], bool] | None) -> pl.DataFrame:

@@ -35,7 +35,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=3,
+    version=4,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -49,8 +49,14 @@ _PATTERNS = (
     "{peer:word} {text:number}",
 )
 _LABEL = re.compile(r'([A-Za-z_]\w*)\s*=\s*"((?:[^"\\\n]|\\.)*)"\s*,?\s*')
-_NUMBERS = ("gpu", "gpu_id", "GPU_ID", "gpu_index", "index", "minor_number")
-_UUIDS = ("UUID", "uuid", "GPU_UUID", "gpu_uuid", "SERIAL_NUMBER", "serial_number", "pci_bus_id")
+# Labels that name a GPU in any family of metrics, and those that do in a GPU's own only: a job, a
+# socket of the processor and a disk have a uuid, an index and a serial number, too.
+_GPU_NUMBERS = ("gpu", "gpu_id", "GPU_ID", "gpu_index")
+_GPU_UUIDS = ("GPU_UUID", "gpu_uuid", "gpuuuid")
+_NUMBERS = (*_GPU_NUMBERS, "index", "minor_number")
+_UUIDS = (*_GPU_UUIDS, "UUID", "uuid", "SERIAL_NUMBER", "serial_number", "pci_bus_id")
+_GPU_FAMILY = r"(?i)gpu|^dcgm|nvidia|nvml|^amd|rocm|radeon|^xpu|nccl|^npu|habana|gaudi|all_smi"
+_NONE = "<<<NULL>>>"  # as DCGM's exporter writes a label without a value
 _NAME = ("modelName", "name", "card_model", "CARD_MODEL")
 # Who and where: no part of what was measured. Labels of Kubernetes and of scrape configurations.
 _IDENTITY = re.compile(
@@ -71,7 +77,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     blank = (value.is_in(BLANKS) | (value >= BLANK)).fill_null(False)
     kept = told.rows.filter(~blank.gather(told.rows.get_column("text")))
     samples = Samples()
-    cells = _place_samples(kept, told.texts["labels"], samples, keep_identity=options.keep_identity)
+    cells = _place_samples(kept, told.texts, samples, keep_identity=options.keep_identity)
     samples.add_columns(*_list_said(cells, told.texts))
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="it holds no sample with a value")
@@ -159,28 +165,31 @@ def _list_said(
 
 
 def _place_samples(
-    told: pl.DataFrame, labels: pl.Series, samples: Samples, *, keep_identity: bool
+    told: pl.DataFrame, texts: dict[str, pl.Series], samples: Samples, *, keep_identity: bool
 ) -> pl.DataFrame:
     """The samples with the GPU that each is of, and what else tells its series from others."""
-    used = told.get_column("labels").unique(maintain_order=True)
+    labels = texts["labels"]
+    is_gpus = texts["peer"].str.contains(_GPU_FAMILY).gather(told.get_column("peer"))
+    told = told.with_columns(is_gpus=is_gpus)
+    used = told.select("labels", "is_gpus").unique(maintain_order=True)
     found = [
         _place(
             {key: _unescape(raw) for key, raw in _LABEL.findall(text or "")},
             samples,
+            is_gpus=is_gpus,
             keep_identity=keep_identity,
         )
-        for text in labels.gather(used)
+        for text, is_gpus in zip(
+            labels.gather(used.get_column("labels")), used.get_column("is_gpus"), strict=True
+        )
     ]
-    known = pl.DataFrame(
-        {
-            "labels": used,
-            "device_id": pl.Series([device for device, _ in found], dtype=pl.Int64),
-            "source": pl.Series([place for _, place in found], dtype=pl.String),
-        }
+    known = used.with_columns(
+        device_id=pl.Series([device for device, _ in found], dtype=pl.Int64),
+        source=pl.Series([place for _, place in found], dtype=pl.String),
     )
-    return told.join(known, on="labels", maintain_order="left", nulls_equal=True).with_columns(
-        pl.col("time_ns").fill_null(0)
-    )
+    return told.join(
+        known, on=["labels", "is_gpus"], maintain_order="left", nulls_equal=True
+    ).with_columns(pl.col("time_ns").fill_null(0))
 
 
 def _escape(text: str) -> str:
@@ -192,11 +201,19 @@ def _unescape(raw: str) -> str:
 
 
 def _place(
-    labels: dict[str, str], samples: Samples, *, keep_identity: bool
+    labels: dict[str, str], samples: Samples, *, is_gpus: bool, keep_identity: bool
 ) -> tuple[int | None, str | None]:
     """The GPU, and what else tells a series from others of its name."""
-    number = next((labels[key] for key in _NUMBERS if labels.get(key, "").isdecimal()), None)
-    known_as = next((labels[key] for key in _UUIDS if labels.get(key)), number)
+    labels = {key: value for key, value in labels.items() if value != _NONE}
+    numbers = _NUMBERS if is_gpus else _GPU_NUMBERS
+    # The number of a job or a unit stands under `uuid`, too, where an exporter is of both.
+    uuids = [
+        key
+        for key in (_UUIDS if is_gpus else _GPU_UUIDS)
+        if labels.get(key) and not ("uuid" in key.lower() and labels[key].isdecimal())
+    ]
+    number = next((labels[key] for key in numbers if labels.get(key, "").isdecimal()), None)
+    known_as = next((labels[key] for key in uuids), number)
     device = None
     if known_as is not None:
         own = int(number) if number is not None and len(number) < 5 else None
@@ -210,7 +227,7 @@ def _place(
         key: value
         for key, value in labels.items()
         if value
-        and key not in (*_NUMBERS, *_UUIDS, *_NAME)
+        and key not in (*numbers, *uuids, *(_NAME if device is not None else ()))
         and (keep_identity or not _IDENTITY.match(key))
     }
     mig = rest.pop("GPU_I_ID", None)

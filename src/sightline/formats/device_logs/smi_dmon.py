@@ -34,12 +34,12 @@ IMPORTER = Importer(
     strong=(
         rb"(?:\A|\n)#[ ]?(?:(?:Date +)?Time +)?gpu +"
         rb"(?:pwr|gtemp|sm|pid|fb|pclk|mclk|rxpci|pviol)\b",
-        rb"(?:\A|\n)#Entity +[A-Z0-9#]{3,6}[^\n]*\nI[dD]\b",
+        rb"(?:\A|\n)# {0,2}Entity +[A-Z0-9#]{3,6}[^\n]*\n {0,12}I[dD]\b",
     ),
     weak=(),
     looks_like="a header such as # gpu pwr gtemp, or #Entity SMACT",
     suffixes=(".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
 )
 
@@ -53,7 +53,7 @@ _UNITS = {"MB/s": "", "MB": "MiB", "bool": ""}  # others are called as here
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines under a header. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    data = read_utf8(source, quality)
+    data = _align_heads(read_utf8(source, quality))
     samples = Samples()
     timed, dated, bad = _add_table(data, samples), True, 0
     if timed is None:
@@ -63,6 +63,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality.append((note_zone() if dated else note_no_date()) if timed else note_no_times(1))
     quality += note_bad_lines(bad, "lines of the monitor")
     return Imported(samples.tables("nvidia"), Recording("dmon"), quality)
+
+
+def _align_heads(data: bytes) -> bytes:
+    """The log with heads of entities as DCGM writes them since its version 3."""
+    return re.sub(rb"(?m)^# {0,2}Entity( [^\n]*)\n {0,12}(I[dD])\b", rb"#Entity\1\n\2", data)
 
 
 def _add_table(data: bytes, samples: Samples) -> bool | None:

@@ -10,6 +10,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._stacks import read_text
+from sightline.formats.nccl._failures import judge_network, list_failures, strip_tags
 from sightline.formats.nccl._nccl_log import find_version, note_warnings, read_channels, split_log
 
 IMPORTER = Importer(
@@ -19,7 +20,7 @@ IMPORTER = Importer(
     weak=(rb"\w:\d+:\d+ \[-?\d+\](?: \S{1,120})? NCCL (?:INFO|WARN) ",),
     looks_like="text with 'host:71:92 [0] NCCL INFO'",
     suffixes=(".log", ".out", ".txt"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug",
 )
 
@@ -27,8 +28,10 @@ IMPORTER = Importer(
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all of NCCL's lines. Raises DamagedError where none says anything that is kept."""
     quality: list[Quality] = []
-    _, said = split_log(read_text(source, quality))
-    channels, warnings = read_channels(said), note_warnings(said)
+    text = strip_tags(read_text(source, quality))
+    _, said = split_log(text)
+    channels = read_channels(said)
+    warnings = [*note_warnings(said), *judge_network(said, channels), *list_failures(text)]
     if channels.is_empty() and not warnings:
         raise DamagedError(
             f"cannot read {source.given}",

@@ -22,6 +22,7 @@ from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._stacks import read_text
+from sightline.formats.nccl._failures import judge_network, list_failures, strip_tags
 from sightline.formats.nccl._nccl_log import note_warnings, read_channels, split_log
 from sightline.timeline.collectives import name_kind
 
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=2,
+    version=3,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 
@@ -62,7 +63,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     rows: list[dict[str, Any]] = []
     hosts: dict[int, str] = {}
     test, op, device = 0, None, None
-    text, said = split_log(read_text(source, quality))
+    whole = strip_tags(read_text(source, quality))
+    text, said = split_log(whole)
     for line in text.splitlines():
         if (named := _NAMED.match(line)) is not None:
             op = named[1]
@@ -82,14 +84,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 "device": device and replace_surrogates(device),
             }
             rows += _read_results(found, about)
-    if not rows:
+    failures = list_failures(whole) if not rows else []
+    if not rows and not failures:
         raise DamagedError(f"cannot read {source.given}", why="it has no line of results")
     schema = {c.name: c.dtype for c in load_table("bandwidth_tests").stored}
     table = _name_ops(pl.DataFrame(rows, schema=schema, orient="row"))
     sizes = table.get_column("group_size").drop_nulls()
     recording = Recording("nccl-tests", world_size=sizes.max() if sizes.len() else None)  # type: ignore[arg-type]
-    tables = {"bandwidth_tests": table, "nccl_channels": read_channels(said)}
-    return Imported(tables, recording, [*quality, *note_warnings(said)])
+    channels = read_channels(said)
+    tables = {"bandwidth_tests": table, "nccl_channels": channels}
+    notes = [*quality, *failures, *note_warnings(said), *judge_network(said, channels)]
+    return Imported(tables, recording, notes)
 
 
 def _read_results(found: re.Match[str], about: dict[str, Any]) -> list[dict[str, Any]]:

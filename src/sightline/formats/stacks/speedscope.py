@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that names the schema speedscope.app/file-format-schema.json",
     suffixes=(".speedscope.json", ".speedscope"),
-    version=3,
+    version=4,
     source="https://www.speedscope.app/file-format-schema.json",
 )
 

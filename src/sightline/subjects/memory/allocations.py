@@ -95,7 +95,7 @@ def _follow(run: Run) -> Allocations:
     known = _survey_events(run)
     memories, missing = known.memories, known.missing
     ledger = Ledger(keeps_blocks=True)
-    events, rare, peaks, stacks = [], [], [], []
+    events, rare, peaks, stacks, held = [], [], [], [], []
     start = 0
     for part in _read_ahead(_read_parts(run, known)):
         steps = _encode_steps(part)
@@ -108,6 +108,8 @@ def _follow(run: Run) -> Allocations:
         rare.append(part.filter(steps.get_column("action") > _FREE).drop("address"))
         peaks.append(_find_peaks(part))
         stacks.append(part.get_column("stack_id"))
+        held.append(part.group_by("memory").agg(pl.col("reserved_bytes").last()))
+    earlier = _measure_earlier(run, known, pl.concat(held)) if held else None
     blocks = unpack_columns(ledger.blocks())
     blocks = blocks.select(
         pl.col("device_id").cast(NUMBER).alias("memory"),
@@ -121,8 +123,8 @@ def _follow(run: Run) -> Allocations:
     return Allocations(
         memories,
         pl.concat(events, rechunk=True),  # once: each question of peaks would do it again
-        pl.concat(rare),
-        _merge_peaks(pl.concat(peaks)),
+        _add_earlier(pl.concat(rare), earlier),
+        _add_earlier(_merge_peaks(pl.concat(peaks)), earlier),
         _add_found(blocks, _read_found(run, memories)),
     )
 
@@ -203,6 +205,41 @@ def _count_sums(events: pl.DataFrame) -> pl.DataFrame:
     counted = events.with_columns(allocated_bytes=change.cum_sum().over(MEMORY))
     lowest = pl.col("allocated_bytes").min().over(MEMORY).clip(upper_bound=0)
     return counted.with_columns(allocated_bytes=pl.col("allocated_bytes") - lowest)
+
+
+def _measure_earlier(run: Run, known: _Survey, held: pl.DataFrame) -> pl.DataFrame | None:
+    """What each memory had taken from the driver before the first event: memory, earlier_bytes.
+
+    The end's segments tell it, without those that the events have brought; None where sums were
+    recorded, which have it in them.
+    """
+    if "reserved" not in known.missing or not known.has_address:
+        return None
+    segments = run.table("memory_segments", ["rank", "device_id", "bytes"])
+    if segments.is_empty():
+        return None
+    kinds = known.memories.group_by("rank", "device_id").agg(pl.len(), pl.col("memory").first())
+    last = held.group_by("memory", maintain_order=True).agg(pl.col("reserved_bytes").last())
+    at_end = segments.group_by("rank", "device_id").agg(pl.col("bytes").sum())
+    return (
+        kinds.filter(pl.col("len") == 1)
+        .join(at_end, on=["rank", "device_id"], nulls_equal=True)
+        .join(last, on="memory")
+        .select(
+            "memory",
+            earlier_bytes=(pl.col("bytes") - pl.col("reserved_bytes")).clip(lower_bound=0),
+        )
+    )
+
+
+def _add_earlier(frame: pl.DataFrame, earlier: pl.DataFrame | None) -> pl.DataFrame:
+    """What was reserved, with what was before the first event."""
+    if earlier is None:
+        return frame
+    sums = [name for name in ("reserved_bytes", "most_reserved_bytes") if name in frame.columns]
+    added = frame.join(earlier, on="memory", how="left", maintain_order="left")
+    more = pl.col("earlier_bytes").fill_null(0)
+    return added.with_columns(pl.col(name) + more for name in sums).drop("earlier_bytes")
 
 
 def _encode_steps(part: pl.DataFrame) -> pl.DataFrame:

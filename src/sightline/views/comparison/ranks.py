@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.fleet.answer import Answer, list_outliers
 from sightline.fleet.heat import Heat, make_heat
-from sightline.fleet.job import PARTS, Job
+from sightline.fleet.job import LEAST_PEERS, PARTS, Job
 from sightline.fleet.pipeline import Pipeline
 from sightline.fleet.stragglers import BUBBLE, SLOW_STAGE, Verdict
 
@@ -46,7 +46,7 @@ def write_screen(answer: Answer) -> str:
     """What a person reads first: verdict, steps, pipeline, who is late when, the path."""
     job, verdict = answer.job, answer.verdict
     heat = make_heat(job, rows=_ROWS, bins=_BINS, alone=tuple(list_outliers(answer)[:_SHOWN]))
-    lines = [*list_facts(answer), "", *_say_verdict(verdict), *_say_steps(verdict)]
+    lines = [*list_facts(answer), "", *_say_verdict(job, verdict), *_say_steps(verdict)]
     lines += [*_say_pipeline(job, verdict), *_say_heat(heat), *_say_excess(answer.excess)]
     lines += ["", "Critical path through all ranks"]
     for rank, part, ns in answer.path.head(_SHOWN).rows():
@@ -105,7 +105,13 @@ def _wrap(lead: str, parts: list[str]) -> list[str]:
     return lines
 
 
-def _say_verdict(verdict: Verdict) -> list[str]:
+def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
+    if not job.compared and verdict.stragglers.is_empty():
+        return [
+            f"job {format_ns(verdict.length_ns)}; its ranks cannot be compared: fewer than "
+            f"{LEAST_PEERS} do the same collectives in the same order",
+            "whether one of them makes the job longer is unknown",
+        ]
     lines = [
         f"job {format_ns(verdict.length_ns)}; without stragglers {format_ns(verdict.ideal_ns)}: "
         f"{verdict.slowdown:.2f} × as long",
@@ -114,6 +120,10 @@ def _say_verdict(verdict: Verdict) -> list[str]:
     ]
     if verdict.stragglers.is_empty():
         lines.append("no straggler costs 1 % of the job")
+    if job.compared < len(job.ranks):
+        lines.append(
+            f"{job.compared} of {len(job.ranks)} ranks have peers; the others cannot be compared"
+        )
     for number, row in enumerate(verdict.stragglers.head(_SHOWN).iter_rows(named=True), 1):
         left = format_ns(max(verdict.length_ns - row["gain_ns"], 0))
         lines.append(

@@ -194,6 +194,8 @@ def _events(run: Run, rank: int, base: int) -> Iterator[Event]:
         tid = (row["stream_id"] or 0) + LANE * lanes.get(row["device_op_id"], 0)
         place = (row["device_id"], tid, row["start_ns"])
         category = _KIND.get(row["kind"], "kernel")
+        if row["copy_kind"] is not None and row["copy_kind"] not in row["name"]:
+            args["kind"] = row["copy_kind"]
         yield lines.slice(category, row["name"], place, row["end_ns"], args)
         if row["launch_id"] in calls:
             number = f',"id":{row["device_op_id"] & 0xFFFFFFFF},"bp":"e"'

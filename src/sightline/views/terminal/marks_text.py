@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from sightline.core.text import fit_text
+from sightline.core.text import fit_text, fit_texts
 from sightline.core.units import format_bytes, format_count, format_ns
 
 MAX_RANKS = 8
@@ -110,18 +110,22 @@ _WIDTH = 12  # of a column of counters
 def print_counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
     """What was sampled of each series: mean, least, most, and how far energy rose."""
     yield Text(f"{'Counters':<32}{'mean':>12}{'min':>12}{'max':>12}{'risen by':>12}", "bold")
-    for row in rows[:MAX_COUNTERS]:
-        place = "" if row["device_id"] is None else f", GPU {row['device_id']}"
-        place += f", {row['source']}" if row["source"] else ""
+    names = fit_texts([_name_series(row) for row in rows[:MAX_COUNTERS]], 32)
+    for row, name in zip(rows, names, strict=False):
         rises = row["rise"] if row["metric"] == "energy" else None
         numbers = "".join(f"{_number(row[k], row['unit']):>12}" for k in ("mean", "min", "max"))
         if row["metric"] == "energy":
             numbers = " " * 36
-        unit = "" if row["unit"] in (None, "", "bytes") else f" ({row['unit']})"
-        name = fit_text(f"{row['metric']}{place}{unit}", 32)
         yield Text(f"{name:<32}{numbers}{_number(rises, row['unit']):>12}".rstrip())
     if len(rows) > MAX_COUNTERS:
         yield Text(f"… {len(rows) - MAX_COUNTERS} more: sightline report --json", "dim")
+
+
+def _name_series(row: dict[str, Any]) -> str:
+    place = "" if row["device_id"] is None else f", GPU {row['device_id']}"
+    place += f", {row['source']}" if row["source"] else ""
+    unit = "" if row["unit"] in (None, "", "bytes") else f" ({row['unit']})"
+    return f"{row['metric']}{place}{unit}"
 
 
 def _number(value: float | None, unit: str | None) -> str:

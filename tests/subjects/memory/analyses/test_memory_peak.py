@@ -25,3 +25,12 @@ def test_what_was_there_before_is_counted(tmp_path: Path) -> None:
     found = [segment(64, (512, "active_allocated")), segment(1, (30, "active_allocated"))]
     peak = opened(tmp_path, snapshot([alloc(1, 30, 1)], found)).ask("memory_peak")
     assert peak.select("allocated_bytes", "blocks", "untold_bytes").row(0) == (542, 2, 0)
+
+
+def test_what_was_reserved_before_the_first_event_is_in_the_peak(tmp_path: Path) -> None:
+    """A segment of 512 was there; one of 64 came with the events."""
+    found = [segment(64, (512, "active_allocated")), segment(1024, (64, "active_allocated"))]
+    came = {"action": "segment_alloc", "addr": 1024, "size": 64, "stream": 0, "time_us": 1}
+    events = [{**alloc(1024, 64, 1), **came}, alloc(1024, 64, 2)]
+    peak = opened(tmp_path, snapshot(events, found)).ask("memory_peak").row(0, named=True)
+    assert (peak["reserved_bytes"], peak["most_reserved_bytes"]) == (576, 576)

@@ -34,6 +34,7 @@ class Event(NamedTuple):
     start_ns: int
     end_ns: int
     facts: dict[str, Any]
+    text: str = ""  # the operation as XLA spells it, where that is more than its name
 
 
 class Plane:
@@ -61,7 +62,8 @@ class Plane:
             metadata = self._events.get(event.metadata_id)
             name = decode_text(metadata.display_name or metadata.name) if metadata else ""
             facts = self._of_metadata(event.metadata_id, metadata) | self._read_stats(event.stats)
-            yield Event(name or "unnamed", _round(start), _round(end), facts)
+            text = decode_text(metadata.name) if metadata else ""
+            yield Event(name or "unnamed", _round(start), _round(end), facts, text)
 
     def list_programs(self) -> Iterator[tuple[str, bytes]]:
         """The compiled programs that a plane of metadata holds: name, and HloProto."""

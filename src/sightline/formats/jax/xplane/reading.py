@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -13,7 +14,7 @@ from sightline.core.model.declare import Imported, ImportOptions, Quality, Recor
 from sightline.core.model.source import Source
 from sightline.core.protobuf import DamagedMessageError, decode_text, parse_message, read_messages
 from sightline.errors import DamagedError
-from sightline.formats.jax.xplane import programs
+from sightline.formats.jax.xplane import operations, programs
 from sightline.formats.jax.xplane.planes import Event, Plane, XPlane
 
 _PLANES = 1  # XSpace: the planes
@@ -21,7 +22,7 @@ _DEVICE = re.compile(r"^/device:(GPU|TPU):(\d+)")
 _STREAM = re.compile(r"^Stream #(\d+)")
 # Lines of device planes that XLA derives from the others, or that frame them.
 _FRAMES = ("Steps", "XLA Modules")
-_WORK = ("XLA Ops",)  # of a TPU, whose operations are all its work
+_CORE, _COPIES, _EXCHANGES = 0, 1, 2  # streams of a TPU: its core, and what runs beside it
 _PID = 0  # a file is of one process, and before JAX 0.9 or so does not say which
 _PYTHON_LINE = re.compile(r"^python[\d.]*$")  # the thread of a program that Python runs
 _CALL = re.compile(r"^(?:cu|hip|cuda|ze)[A-Z]\w*$")
@@ -39,6 +40,7 @@ _OPS = {
     "block_z": pl.Int64, "registers_per_thread": pl.Int64, "static_shared_bytes": pl.Int64,
     "dynamic_shared_bytes": pl.Int64, "shared_bytes": pl.Int64, "local_bytes_per_thread": pl.Int64,
     "bytes": pl.Int64, "copy_kind": pl.String, "operation": pl.String, "module": pl.String,
+    "collective": pl.String,
 }  # fmt: skip
 _RANGES = {
     "device_id": pl.Int64, "stream_id": pl.Int64, "name": pl.String, "start_ns": pl.Int64,
@@ -151,17 +153,40 @@ def _read_device(plane: Plane, number: int, tables: _Tables) -> None:
             "compute_capability": f"{capability[0]}.{capability[1]}" if is_nvidia else None,
         }
     )
+    has_async = any(
+        decode_text(line.name) == operations.ASYNC_LINE and line.events for line in plane.lines
+    )
     for line in plane.lines:
         name = decode_text(line.name)
         stream = _STREAM.match(name)
         place = {"device_id": number, "stream_id": int(stream[1]) if stream else None}
-        if stream or name in _WORK:
+        if stream:
             for event in plane.list_events(line):
                 tables.ops.append(place | _describe_work(event))
+        elif name == operations.CORE_LINE:
+            events = plane.list_events(line)
+            _place_work(operations.list_core_work(events, has_async=has_async), number, tables)
+        elif name == operations.ASYNC_LINE:
+            _place_work(operations.list_async_work(plane.list_events(line)), number, tables)
         elif name in _FRAMES:
             for event in plane.list_events(line):
                 frame = {"name": event.name, "start_ns": event.start_ns, "end_ns": event.end_ns}
                 tables.ranges.append(place | frame)
+
+
+def _place_work(found: Iterable[operations.Work | Event], device: int, tables: _Tables) -> None:
+    """Rows for what an accelerator's lines hold; what runs beside the core has other streams."""
+    for one in found:
+        event = one if isinstance(one, Event) else one.event
+        times = {"device_id": device, "start_ns": event.start_ns, "end_ns": event.end_ns}
+        if isinstance(one, Event):
+            tables.ranges.append(times | {"stream_id": _CORE, "name": event.name})
+            continue
+        _, part = operations.split_category(str(event.facts.get("hlo_category") or ""))
+        is_beside = bool(part) and one.kind != "other"
+        stream = (_COPIES if one.kind == "memcpy" else _EXCHANGES) if is_beside else _CORE
+        row = times | {"stream_id": stream} | operations.describe_work(one)
+        tables.ops.append(row)
 
 
 def _describe_work(event: Event) -> dict[str, Any]:
@@ -237,10 +262,13 @@ def _build(tables: _Tables) -> dict[str, pl.DataFrame]:
     row = find_first_rows(calls, ops, "correlation_id", [])
     ranges = pl.DataFrame(tables.ranges, schema=_RANGES).with_columns(moved)
     return {
-        "device_ops": ops.drop("operation", "module").with_columns(
+        "device_ops": ops.drop("operation", "module", "collective").with_columns(
             device_op_id=pl.int_range(pl.len(), dtype=pl.Int64),
             launch_id=calls.get_column("host_op_id").gather(row),
         ),
+        "collectives": ops.select(
+            device_op_id=pl.int_range(pl.len(), dtype=pl.Int64), op="collective"
+        ).drop_nulls(),
         "device_ranges": pl.concat([ranges, _span_operations(ops)]),
         "host_ops": host,
         "devices": pl.DataFrame(

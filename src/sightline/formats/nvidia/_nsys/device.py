@@ -90,9 +90,14 @@ def read(db: Database) -> pl.DataFrame:
     )
 
 
+UNNAMED = "unnamed kernel "  # and the number of its name
+
+
 def _kernels(db: Database) -> pl.DataFrame:
     table = "CUPTI_ACTIVITY_KIND_KERNEL"
     frame = db.take_ints(table, _KERNEL, _PASSED_ON)
+    # Where the export lacks its texts, two kernels are still two.
+    numbered = frame.select(pl.format(UNNAMED + "{}", "demangledName")).to_series()
     frame = db.named(
         frame, name="demangledName", short_name="shortName", mangled_name="mangledName"
     )
@@ -107,7 +112,9 @@ def _kernels(db: Database) -> pl.DataFrame:
         keep_known("qmdPreexitDone", 0),
         keep_known("qmdLastCtaDone", 0),
         kind=pl.lit("kernel"),
-        name=pl.coalesce("name", "short_name", "mangled_name").fill_null("unknown kernel"),
+        name=pl.coalesce(
+            pl.col("name", "short_name", "mangled_name").cast(pl.String), numbered
+        ).fill_null("unknown kernel"),
         launch_type=decode_codes("launchType", codes.LAUNCH_TYPES),
     ).drop("launchType")
 

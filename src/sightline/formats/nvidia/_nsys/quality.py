@@ -9,6 +9,7 @@ import polars as pl
 from sightline.core.model.declare import Quality
 from sightline.formats.nvidia._nsys import target
 from sightline.formats.nvidia._nsys.database import Database
+from sightline.formats.nvidia._nsys.device import UNNAMED
 
 NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
 _HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is absent")
@@ -199,6 +200,26 @@ def check_tables(
     return found
 
 
+def _has_launches(host: pl.DataFrame) -> bool:
+    if host.is_empty():
+        return False
+    names = host.get_column("name").unique().cast(pl.String)
+    return bool(names.str.contains(r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch").any())
+
+
+def _check_names(ops: pl.DataFrame) -> list[Quality]:
+    """A note where the export lacks the texts that kernels are named by."""
+    if ops.is_empty():
+        return []
+    named = ops.get_column("name").value_counts()
+    lost = named.filter(pl.col("name").cast(pl.String).str.starts_with(UNNAMED))
+    if lost.is_empty():
+        return []
+    text = "kernels have no name, as the export lacks its texts (StringIds): told apart by number"
+    remedy = "Export the report again:  nsys export --type sqlite REPORT.nsys-rep"
+    return [Quality("names_missing", "warning", text, int(lost["count"].sum()), remedy)]
+
+
 def _device(
     db: Database,
     ops: pl.DataFrame,
@@ -206,7 +227,7 @@ def _device(
     counts: dict[str, int],
     shared_devices: list[int],
 ) -> list[Quality]:
-    found = []
+    found = _check_names(ops)
     if ops.is_empty() and _saw_no_cuda(db):
         text = (
             "no GPU operations were recorded: CUDA was traced, but the profiled processes made no "
@@ -215,6 +236,12 @@ def _device(
         remedy = (
             "Record until the program uses the GPU (without --duration, or a longer one), and the "
             "process that does (--trace-fork-before-exec=true)."
+        )
+        found.append(Quality("no_device_ops", "warning", text, None, remedy))
+    elif ops.is_empty() and _has_launches(host):
+        text = "no GPU operations were recorded, though calls that launch them were"
+        remedy = (
+            "Export the whole report again, and check the profiler's messages for lost records."
         )
         found.append(Quality("no_device_ops", "warning", text, None, remedy))
     elif ops.is_empty():

@@ -28,10 +28,11 @@ IMPORTER = Importer(
         rb'^(?!\[\n\{"ph":"M", "name":"process_name", [^\n]*\n\{"ph":"M", "name":"\w+_start_time")'
         rb'\s*\[\s*\{[^{}]{0,400}"ph"\s*:',
     ),
-    weak=(rb"^(?:\xef\xbb\xbf)?\s*[\[{]",),
+    # A list of objects or an object of texts, or the beginning of one: a log may begin with [, too.
+    weak=(rb"^(?:\xef\xbb\xbf)?\s*(?:\[[\s,]*(?:[{\]]|\Z)|\{\s*(?:[\"}]|\Z))",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=11,
+    version=14,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 

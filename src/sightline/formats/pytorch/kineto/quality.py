@@ -10,8 +10,17 @@ if TYPE_CHECKING:
     from sightline._native import Counted, Facts
 
 
-def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
-    """All limits that show in what was counted, and in the tables."""
+TORCH, XLA = "PyTorch profiler", "XLA"  # as `recordings.tool` has them
+
+
+def check_quality(
+    counted: Counted, facts: Facts, tool: str, *, has_launches: bool
+) -> list[Quality]:
+    """All limits that show in what was counted, and in the tables.
+
+    What to record instead is said of PyTorch's own traces: others' tools have other switches.
+    """
+    is_torch = tool == TORCH
     found: list[Quality] = []
     if facts["without_device"]:
         found.append(
@@ -22,15 +31,11 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
                 facts["without_device"],
             )
         )
-    if counted["not_events"]:
-        found.append(
-            Quality(
-                "not_events",
-                "warning",
-                "entries that are not events were skipped",
-                counted["not_events"],
-            )
-        )
+    # XLA ends its list with an empty object, so that each event may end with a comma.
+    not_events = counted["not_events"] - (tool == XLA)
+    if not_events > 0:
+        text = "entries that are not events were skipped"
+        found.append(Quality("not_events", "warning", text, not_events))
     if counted["negative_durations"]:
         found.append(
             Quality(
@@ -38,7 +43,9 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
                 "warning",
                 "events that end before they start were left out",
                 counted["negative_durations"],
-                "Update PyTorch; clocks of some driver versions run backwards.",
+                "Update PyTorch; clocks of some driver versions run backwards."
+                if is_torch
+                else None,
             )
         )
     if counted["unmatched_begins"]:
@@ -51,7 +58,7 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
             )
         )
     unknown = counted["unknown_categories"]
-    if unknown:
+    if unknown and is_torch:  # others' categories are their own
         # Stable: of equally frequent ones those that came first.
         named = ", ".join(name for name, _ in sorted(unknown, key=lambda u: -u[1])[:5])
         found.append(
@@ -62,14 +69,23 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
                 sum(count for _, count in unknown),
             )
         )
-    if not facts["device_rows"]:
+    if not facts["device_rows"] and has_launches:
+        text = "no GPU operations were recorded, though calls that launch them were"
+        remedy = (
+            'The profiler lost them, or left them out ("out of range" in its log): profile again '
+            "after a warm-up step, with no other profiler in the process."
+        )
+        found.append(Quality("no_device_ops", "warning", text, None, remedy))
+    elif not facts["device_rows"]:
         found.append(
             Quality(
                 "no_device_ops",
                 "warning",
                 "no GPU operations were recorded: CPU side only",
                 None,
-                "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
+                "Record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]."
+                if is_torch
+                else None,
             )
         )
     else:
@@ -81,10 +97,10 @@ def check_quality(counted: Counted, facts: Facts) -> list[Quality]:
                 "warning",
                 "no CPU activity was recorded, so the causes of idle time are unknown",
                 None,
-                "Record with ProfilerActivity.CPU too.",
+                "Record with ProfilerActivity.CPU too." if is_torch else None,
             )
         )
-    else:
+    elif is_torch:
         found += _host_checks(facts)
     return found
 

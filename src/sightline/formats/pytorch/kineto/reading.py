@@ -24,7 +24,7 @@ from sightline.formats.pytorch.kineto.strict import reject_nonstandard
 MAX_VALUE_BYTES = 64 << 20  # one event or header value larger than this is taken for damage
 PIECE_BYTES = 1 << 20  # parsed at once on one core
 MAX_THREADS = 12  # each needs some 10 MB; putting the rows in order is done by one
-MAX_NOTES = 100  # damages that get a row of their own
+MAX_NOTES = 3  # damages that get a row of their own, as more would fill a screen
 _LAST_EVENT = re.compile(rb"(?<=\})\s*\]\s*[,}]")
 _REPAIR = 64 << 10  # no event with texts of NCCL's is longer
 _WINDOW = 4 << 10
@@ -52,7 +52,7 @@ class Reading:
         self.too_large: str | None = None
         self._source = source
         self._told = 0
-        self._damaged = 0
+        self._damaged = self._first_damage = 0
         self._repaired = 0
         self._decode = json.JSONDecoder(
             parse_float=str, parse_constant=str, strict=False
@@ -85,12 +85,14 @@ class Reading:
             raise DamagedError(f"cannot read {self._source.given}", why="it is not JSON")
         self._peek()  # to the end, where damage of a compressed file may show
         if self._damaged > MAX_NOTES:
-            rest = self._damaged - MAX_NOTES
-            self.quality.append(
-                Quality("damaged_events", "error", "more events are unreadable", rest)
-            )
+            # One row for all, instead of a screen of them.
+            text = f"events are unreadable, the first near byte {self._first_damage}"
+            others = [q for q in self.quality if q.kind != "damaged_events"]
+            self.quality = [*others, Quality("damaged_events", "error", text, self._damaged)]
         if self._repaired:
-            text = "texts were not escaped, as Kineto of before 2026 wrote them, and are repaired"
+            text = (
+                "events with texts or numbers that are no JSON, as Kineto writes them, are repaired"
+            )
             self.quality.append(Quality("repaired_events", "info", text, self._repaired))
         if self.trace.early_end:
             self._truncated(self.trace.position)
@@ -116,6 +118,7 @@ class Reading:
                     self.header[str(key)] = self._value()
             except ValueError as error:
                 where = self.trace.position
+                is_closed = self._is_closed()
                 if self._resync():
                     # What follows the damage looks like events: it is the array's rest.
                     self._array()
@@ -124,9 +127,18 @@ class Reading:
                         f"cannot read {self._source.given}",
                         why=f"the JSON ends or breaks near byte {where} ({error})",
                     ) from error
+                elif is_closed:
+                    text = f"what follows the events is unreadable near byte {where}"
+                    self.quality.append(Quality("damaged_header", "info", text))
+                    return
                 else:
                     self._truncated(where)
                     return
+
+    def _is_closed(self) -> bool:
+        """Whether the events' list came to its end, and the object around it does: no cut."""
+        rest = self.trace.window(_SEARCH)
+        return self.has_events and len(rest) < _SEARCH and rest.rstrip().endswith(b"}")
 
     def _array(self) -> None:
         self.has_events = True
@@ -155,6 +167,7 @@ class Reading:
                 self._truncated(at)
                 return False
         self._damaged += 1
+        self._first_damage = at if self._damaged == 1 else self._first_damage
         if self._damaged <= MAX_NOTES:
             self._note(
                 "damaged_events",

@@ -3,6 +3,8 @@
 Kineto quotes texts of NCCL only since pytorch/kineto #1482, and escapes names only since #1508: in
 older files a quote in the name of a kernel or a process group ends its text too early, and a name
 may stand without quotes. Kineto writes one key a text, each followed by a key that it always has.
+It also writes what C++ makes of numbers that are none, `inf` and `-nan`, and paths of Windows with
+single backslashes.
 """
 
 from __future__ import annotations
@@ -20,12 +22,38 @@ _TEXT = re.compile(
 # A text ends before the next key that Kineto always writes, or with its line or object.
 _NAME_ENDS = re.compile(r'"(?=, "(?:pid|args|ph|cat)"\s{0,8}:|,?[ \t\r]{0,8}\n)')
 _TEXT_ENDS = re.compile(r',? {0,8}\n|, "[A-Z][^"\n]{2,40}"\s{0,8}:|\s{0,8}\}')
+# Where a value stands, what C++ streams write of a number that is none: glibc's and Microsoft's.
+_NO_NUMBER = re.compile(
+    r"(?<=[:,\[])(\s{0,8})[-+]?(?:inf(?:inity)?|nan(?:\(\w{1,20}\))?|1\.#\w{1,10})(?=\s{0,8}[,}\]])",
+    re.IGNORECASE,
+)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrtu])|\\u(?![0-9a-fA-F]{4})')
 
 
 def repair_texts(event: str) -> str | None:
     """The event with its texts escaped; None where nothing of it had to be, or could be."""
-    repaired = _quote_texts(_escape_name(event))
+    plain = _STRING.sub(_escape_path, _NO_NUMBER.sub(r"\1null", event))
+    if plain != event and _is_whole(plain):
+        return plain
+    repaired = _quote_texts(_escape_name(plain))
     return None if repaired == event else repaired
+
+
+def _is_whole(event: str) -> bool:
+    try:
+        json.loads(event, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _escape_path(found: re.Match[str]) -> str:
+    """A text whose backslashes are all meant as such, as one of them can be no escape."""
+    text = found[0]
+    if not _BAD_ESCAPE.search(text):
+        return text
+    return re.sub(r'\\(\\|")?', lambda m: m[0] if m[1] else r"\\", text)
 
 
 def _escape_name(event: str) -> str:

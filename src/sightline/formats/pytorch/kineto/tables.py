@@ -16,6 +16,7 @@ from sightline.core.model import parts
 from sightline.core.model.declare import Imported, ImportOptions, Quality, Recording, Whole
 from sightline.core.units import INT64_MAX
 from sightline.formats.pytorch.kineto import quality as checks
+from sightline.formats.pytorch.kineto import tracks
 from sightline.timeline.classes import is_communication
 
 if TYPE_CHECKING:
@@ -55,16 +56,26 @@ def build_tables(
     copies = texts.filter(pl.col("code").is_in(trace.copies())).rows()
     trace.write({code: _copy(pair) for code, pair in copies})
     facts = trace.facts()
+    apart = _split_tracks(trace, counted, facts)
+    recording = _recording(counted, facts, header, base, options)
     imported = Imported(
         {
             "collectives": _collectives(trace, texts),
             "devices": _devices(header, facts["devices"]),
             "threads": _threads(counted, facts),
         },
-        _recording(counted, facts, header, base, options),
-        [*notes, *checks.check_quality(counted, facts)],
+        recording,
+        [
+            *notes,
+            *checks.check_quality(
+                counted, facts, recording.tool, has_launches=_has_launches(texts)
+            ),
+        ],
     )
+    imported.tables.update(apart)
     for name in _MADE:
+        if name in apart:
+            continue
         rows = trace.rows(name)
         if rows <= parts.ROWS_AT_ONCE:
             imported.tables[name] = _part(unpack_columns, trace, name, 0, rows)
@@ -75,11 +86,54 @@ def build_tables(
     return imported
 
 
+def _has_launches(texts: pl.DataFrame) -> bool:
+    """Whether calls that launch work are among a trace's names."""
+    return bool(texts.get_column("text").str.contains(r"^(?:cu|cuda|hip)\w*Launch\w*Kernel").any())
+
+
+def _split_tracks(trace: Trace, counted: Counted, facts: Facts) -> dict[str, pl.DataFrame]:
+    """The tables of a trace that tells its devices by names alone; `facts` become those of them."""
+    if facts["device_rows"]:
+        return {}
+    found = tracks.find_tracks(facts["threads"], counted["process_names"], counted["thread_names"])
+    if not found:
+        return {}
+    hosts = _part(unpack_columns, trace, "host_ops", 0, trace.rows("host_ops"))
+    apart = tracks.split_tracks(hosts, found, counted["thread_names"])._asdict()
+    ops = apart["device_ops"]
+    taken = {(track.pid, track.tid) for track in found}
+    facts.update(
+        host_rows=apart["host_ops"].height,
+        device_rows=ops.height,
+        zero_durations=ops.filter(pl.col("start_ns") == pl.col("end_ns")).height,
+        whole_us=False,
+        devices=sorted(ops.get_column("device_id").unique()),
+        threads=[thread for thread in facts["threads"] if thread not in taken],
+    )
+    return apart
+
+
 def _part(
     unpack: Callable[[Batch], pl.DataFrame], trace: Trace, name: str, start: int, count: int
 ) -> pl.DataFrame:
     part = unpack(trace.take(name, start, count))
+    if name == "host_ops" and "name" in part.columns:
+        part = part.with_columns(name=_restore_paths())
     return _name_counters(part) if name == "counters" else part
+
+
+def _restore_paths() -> pl.Expr:
+    """Names of Python's calls with the backslashes that a path of Windows took for escapes.
+
+    Kineto writes `torch\\nn\\functional.py(5): relu` with single backslashes: a line break and a
+    form feed, which no name of a call holds.
+    """
+    name, controls = (
+        pl.col("name"),
+        {"\n": "\\n", "\f": "\\f", "\r": "\\r", "\t": "\\t", "\b": "\\b"},
+    )
+    is_path = (pl.col("layer") == "python") & name.str.contains(r"[\n\f\r\t\x08]")
+    return pl.when(is_path).then(name.str.replace_many(controls)).otherwise(name)
 
 
 def _name_counters(counters: pl.DataFrame) -> pl.DataFrame:
@@ -121,7 +175,7 @@ def _copy(pair: str) -> tuple[str, str, str]:
     """Direction and memory kinds, from 'Memcpy HtoD (Pageable -> Device)' or AMD's kind text."""
     name, _, words = pair.rpartition("\x1f")
     direction = ""
-    found = _COPY_NAME.search(name)
+    found = _COPY_NAME.search(name) or _COPY_NAME.fullmatch(words)
     if found is not None:
         direction = f"{found[1][0].upper()}to{found[1][-1].upper()}"
     else:
@@ -294,6 +348,26 @@ def _threads(counted: Counted, facts: Facts) -> pl.DataFrame:
     )
 
 
+# Who wrote a Chrome trace, by a process that only its traces have.
+_TOOLS = (
+    (re.compile(r"^/(?:device|host):"), checks.XLA),
+    (re.compile(r"^Ascend Hardware$"), "torch_npu"),
+)
+
+
+def _name_tool(counted: Counted, header: dict[str, Any]) -> str:
+    """The tool that wrote a trace, as far as it can be told."""
+    if "schemaVersion" in header or counted["span"] is not None or "distributedInfo" in header:
+        return checks.TORCH
+    for pattern, tool in _TOOLS:
+        if any(pattern.match(name) for name in counted["process_names"].values()):
+            return tool
+    metadata = header.get("metadata")
+    version = metadata.get("version") if isinstance(metadata, dict) else None
+    found = re.match(r"(uftrace)\b", version) if isinstance(version, str) else None
+    return found[1] if found else "Chrome trace"
+
+
 def _recording(
     counted: Counted,
     facts: Facts,
@@ -306,9 +380,8 @@ def _recording(
     rank = _int(info.get("rank"))
     version = header.get("cuda_runtime_version", header.get("hip_runtime_version"))
     span = counted["span"]
-    is_torch = "schemaVersion" in header or span is not None or "distributedInfo" in header
     return Recording(
-        tool="PyTorch profiler" if is_torch else "Chrome trace",
+        tool=_name_tool(counted, header),
         tool_version=None if version is None else f"runtime {version}",
         rank=rank if rank is not None and rank >= 0 else None,
         world_size=_int(info.get("world_size")),

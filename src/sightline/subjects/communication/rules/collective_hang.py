@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     dumped = set(run.table("recordings").get_column("rank"))
     yield build_finding(
         RULE,
-        _say_hang(first, blamed),
+        _say_hang(first, blamed, dumped),
         Evidence(
             (
                 *(_say_last(run, rank, here=rank in dumped) for rank in blamed[:_SHOWN]),
@@ -81,11 +81,14 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _say_hang(row: dict[str, Any], blamed: list[int]) -> str:
+def _say_hang(row: dict[str, Any], blamed: list[int], dumped: set[int]) -> str:
     here = [rank for rank in row["missing"] if rank in blamed]
     others = len(row["missing"]) - len(here)
+    # Without its dump a rank may have died in it as well as before it.
+    silent = not dumped.intersection(here)
+    verb = "left no dump, and never came to or died in" if silent else "never came to"
     said = (
-        f"{name_ranks(here).capitalize()} never came to {row['op']} number {row['sequence']} of "
+        f"{name_ranks(here).capitalize()} {verb} {row['op']} number {row['sequence']} of "
         f"{name_group(row)}, in which {name_ranks(row['waiting'])} "
         f"{'waits' if len(row['waiting']) == 1 else 'wait'}"
     )

@@ -38,11 +38,16 @@ ANALYSIS = Analysis(
         "A range gets what was launched in it on its own thread; backward work that autograd "
         "launches from another thread is not in it.",
         "A range also counts for the ranges around it: rows of different depth overlap.",
+        "Of ranges that overlap without one holding the other, each has what was launched in it.",
     ),
 )
 
 _LAYERS = ["annotation", "step"]
-_USED = ("rank", "host_op_id", "parent_id", "layer", "name", "start_ns", "end_ns")
+_THREAD = ("rank", "recording_id", "pid", "tid")
+_USED = (
+    *_THREAD,
+    *("host_op_id", "parent_id", "subtree_end_id", "layer", "name", "start_ns", "end_ns"),
+)
 _INSTANCE = ["host_op_id"]
 
 
@@ -129,6 +134,7 @@ def _sum_device_cost(host: pl.DataFrame, marked: pl.DataFrame, ops: pl.DataFrame
             .drop_nulls("host_op_id")
         )
         every.append(pairs)
+    every.append(_find_crossed(host, marked, spans).select(every[0].columns))
     all_pairs = pl.concat(every)
     return (
         all_pairs.group_by("host_op_id")
@@ -139,3 +145,44 @@ def _sum_device_cost(host: pl.DataFrame, marked: pl.DataFrame, ops: pl.DataFrame
         )
         .join(measure_cover(all_pairs, _INSTANCE), on="host_op_id")
     )
+
+
+def _find_crossed(host: pl.DataFrame, marked: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """What was launched within ranges that another one crosses, and has as its own.
+
+    A tree gives a call to the innermost range that is open. Where a range begins a moment before
+    the step that it is part of, it does not hold the step, and the step has all its calls.
+    """
+    next_one = host.select(
+        *_THREAD, subtree_end_id="host_op_id", next_start="start_ns", next_layer="layer"
+    )
+    crossed = (
+        host.join(marked.select("host_op_id"), on="host_op_id", how="semi")
+        .join(next_one, on=[*_THREAD, "subtree_end_id"], nulls_equal=True)
+        .filter((pl.col("next_start") < pl.col("end_ns")) & pl.col("next_layer").is_in(_LAYERS))
+    )
+    calls = host.select(*_THREAD, launch_id="host_op_id", called="start_ns")
+    launched = spans.join(calls.drop_nulls("tid"), on="launch_id").sort(*_THREAD, "called")
+    places = launched.with_row_index("place").select(*_THREAD, "place", "called")
+    found = [
+        _list_within(mine, places.join(mine.select(_THREAD).unique(), on=_THREAD, how="semi"))
+        for mine in crossed.partition_by(_THREAD)
+    ]
+    if not found:
+        return spans.clear().with_columns(host_op_id=pl.lit(None, pl.Int64))
+    pairs = pl.concat(found)
+    own = launched[pairs.get_column("place")]
+    # Those before the end of its own subtree are its own already.
+    return pl.concat([pairs, own], how="horizontal").filter(
+        pl.col("launch_id") >= pl.col("subtree_end_id")
+    )
+
+
+def _list_within(ranges: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Places of the calls of a thread, in order of time, that begin within each of its ranges."""
+    called, place = calls.get_column("called"), calls.get_column("place")
+    first = called.search_sorted(ranges.get_column("start_ns"))
+    last = called.search_sorted(ranges.get_column("end_ns"))
+    within = pl.int_ranges(first, last, dtype=pl.Int64, eager=True)
+    pairs = ranges.select("host_op_id", "subtree_end_id", at=within).explode("at").drop_nulls("at")
+    return pairs.select("host_op_id", "subtree_end_id", place=place.gather(pairs["at"]))

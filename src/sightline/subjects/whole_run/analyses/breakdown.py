@@ -39,6 +39,6 @@ def run(run: Run) -> pl.DataFrame:
     whole = parts.select(pl.sum_horizontal(f"{p}_ns" for p in _PARTS) == pl.col("window_ns"))
     assert whole.to_series().all(), "the parts must sum to the window"
     return parts.with_columns(
-        (100 * pl.col(f"{p}_ns") / pl.col("window_ns")).fill_nan(0.0).alias(f"{p}_pct")
+        (100.0 * pl.col(f"{p}_ns") / pl.col("window_ns")).fill_nan(0.0).alias(f"{p}_pct")
         for p in _PARTS
     )

@@ -1,0 +1,134 @@
+"""Tracks of devices that a Chrome trace tells by the names of processes and threads.
+
+Kineto gives an event's category; other tools that write the same format name the process instead:
+JAX and XLA (`/device:GPU:0`, threads `Stream #7(Compute)`, or `XLA Ops` of a TPU), torch_npu
+(`Ascend Hardware`), PyTorch's profiler of before Kineto (`CUDA functions`).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import NamedTuple
+
+import polars as pl
+
+from sightline.core.algebra.nesting import nest_ranges
+
+_Names = dict[int, str]
+_Threads = dict[tuple[int, int], str]
+
+_XLA_DEVICE = re.compile(r"^/device:[A-Z]+(?::\w+)*?:(\d+)")
+_STREAM = re.compile(r"\b[Ss]tream #?\s*(\d+)")
+# Lines of XLA's devices that hold work; all others frame it, or say once more what it was.
+_XLA_WORK = re.compile(r"^(?:Stream #\d+|(?:Async )?XLA Ops$)")
+_XLA_ASYNC = "Async XLA Ops"
+# Processes whose threads are streams, and what their name is a number of.
+_HARDWARE = re.compile(r"^(?:CUDA functions|Ascend Hardware|NPU(?: \d+)?|GPU \d+)$")
+# The reader numbers a process whose id is a text without a number by the text's CRC.
+_OF_TEXT = {zlib.crc32(b"CUDA functions"): "CUDA functions"}
+_OF_CPU = {zlib.crc32(b"CPU functions")}
+# XLA's opcodes, before the number that tells one from the next.
+_OPCODE = r"^%?([a-z-]+?)(?:\.[\d.a-z]+)?$"
+_COPIES = r"(?i)^(?:\[?memcpy|copy(?:-start)?$|async-copy|infeed|outfeed)"
+_FILLS = r"(?i)^\[?memset"
+_WAITS = r"(?i)(?:^|-)(?:done|update)$|^(?:event[_ ]?wait|wait\b|notify|event_record|.*_wait_sqe$)"
+_COLLECTIVES = {
+    "all-reduce": "allreduce", "all-gather": "allgather", "reduce-scatter": "reducescatter",
+    "all-to-all": "alltoall", "ragged-all-to-all": "alltoall", "collective-permute": "sendrecv",
+    "collective-broadcast": "broadcast", "send": "send", "recv": "recv",
+}  # fmt: skip
+_STARTS = ("copy", *_COLLECTIVES)
+
+
+class Track(NamedTuple):
+    """A thread of a trace that is a device's: as a stream of work, or as what frames it."""
+
+    pid: int
+    tid: int
+    device_id: int
+    is_work: bool
+    is_async: bool = False
+
+
+def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threads) -> list[Track]:
+    """The threads that are devices', by their names."""
+    found = []
+    for pid, tid in threads:
+        process = processes.get(pid) or _OF_TEXT.get(pid, "")
+        thread = names.get((pid, tid), "")
+        if device := _XLA_DEVICE.match(process):
+            is_work = bool(_XLA_WORK.match(thread))
+            found.append(Track(pid, tid, int(device[1]), is_work, thread == _XLA_ASYNC))
+        elif _HARDWARE.match(process):
+            number = re.search(r"\d+$", process)
+            found.append(Track(pid, tid, int(number[0]) if number else 0, is_work=True))
+    return found
+
+
+class Split(NamedTuple):
+    """A trace's ranges once those of devices are taken out."""
+
+    host_ops: pl.DataFrame
+    device_ops: pl.DataFrame
+    device_ranges: pl.DataFrame
+    collectives: pl.DataFrame
+
+
+def split_tracks(host_ops: pl.DataFrame, tracks: list[Track], names: _Threads) -> Split:
+    """Device work and what frames it, taken out of host ranges, which are nested anew."""
+    listed = pl.DataFrame(
+        [(*track, _read_stream(track, names)) for track in tracks],
+        schema=["pid", "tid", "device_id", "is_work", "is_async", "stream_id"],
+        orient="row",
+    )
+    placed = host_ops.join(listed, on=["pid", "tid"], how="left", maintain_order="left")
+    is_device = pl.col("device_id").is_not_null()
+    # A trace that has no categories leaves operators of PyTorch's first profiler without a layer.
+    layer = pl.when(pl.col("pid").is_in(list(_OF_CPU))).then(pl.lit("op")).otherwise("layer")
+    hosts = placed.filter(~is_device).select(host_ops.columns).with_columns(layer=layer)
+    opcode = pl.col("name").str.extract(_OPCODE, 1)
+    base = opcode.str.strip_suffix("-start")
+    is_begin = opcode.str.ends_with("-start") & base.is_in(_STARTS) & ~pl.col("is_async")
+    op = base.replace_strict(_COLLECTIVES, default=None, return_dtype=pl.String)
+    kind = (
+        pl.when(is_begin | pl.coalesce(opcode, "name").str.contains(_WAITS))
+        .then(pl.lit("other"))
+        .when(pl.coalesce(opcode, "name").str.contains(_COPIES))
+        .then(pl.lit("memcpy"))
+        .when(pl.col("name").str.contains(_FILLS))
+        .then(pl.lit("memset"))
+        .otherwise(pl.lit("kernel"))
+    )
+    work = (
+        placed.filter(is_device & pl.col("is_work"))
+        .sort("start_ns", "end_ns", maintain_order=True)
+        .with_columns(
+            kind=kind,
+            op=pl.when(~is_begin).then(op),
+            device_op_id=pl.int_range(pl.len(), dtype=pl.Int64),
+        )
+    )
+    copied = r"(?i)([HDP])(?:ost|evice)?to([HDP])|([HDP])2([HDP])"
+    ends = pl.col("name").str.extract_groups(copied).struct
+    direction = pl.concat_str(
+        pl.coalesce(ends.field("1"), ends.field("3")).str.to_uppercase(),
+        pl.lit("to"),
+        pl.coalesce(ends.field("2"), ends.field("4")).str.to_uppercase(),
+    )
+    return Split(
+        nest_ranges(hosts.drop("host_op_id", "parent_id", "depth", "subtree_end_id")),
+        work.select(
+            "device_op_id", "device_id", "stream_id", "kind", "name", "start_ns", "end_ns",
+            copy_kind=pl.when(pl.col("kind") == "memcpy").then(direction),
+        ),
+        placed.filter(is_device & ~pl.col("is_work")).select(
+            "device_id", "stream_id", "name", "start_ns", "end_ns"
+        ),
+        work.select("device_op_id", "op").drop_nulls(),
+    )  # fmt: skip
+
+
+def _read_stream(track: Track, names: _Threads) -> int:
+    found = _STREAM.search(names.get((track.pid, track.tid), ""))
+    return int(found[1]) if found else track.tid

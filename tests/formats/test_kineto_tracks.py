@@ -1,0 +1,125 @@
+"""Chrome traces whose processes and threads say what is a device's, and those of other tools."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.core.model.run import Run
+
+
+def name_process(pid: object, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
+
+
+def name_thread(pid: object, tid: object, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}
+
+
+def span(pid: object, tid: object, name: str, ts: float, dur: float, **args: Any) -> dict[str, Any]:
+    return {"ph": "X", "pid": pid, "tid": tid, "name": name, "ts": ts, "dur": dur, "args": args}
+
+
+def open_trace(tmp_path: Path, content: object) -> Run:
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(content))
+    return sightline.open(str(path))
+
+
+def list_kinds(run: Run) -> list[str]:
+    return run.table("quality").get_column("kind").to_list()
+
+
+def test_streams_of_xla_are_a_gpus(tmp_path: Path) -> None:
+    events = [
+        name_process(1, "/device:GPU:3"),
+        name_thread(1, 118, "Stream #7(MemcpyD2H,Compute)"),
+        name_thread(1, 120, "Stream #9(Compute)"),
+        name_thread(1, 130, "XLA Modules"),
+        name_process(701, "/host:CPU"),
+        name_thread(701, 5, "python"),
+    ]
+    for n in range(10):
+        at = 1_000_000 + 500 * n
+        events += [
+            span(701, 5, "PjitFunction(train_step)", at + 0.125, 200.5),
+            span(1, 130, "jit_train_step", at + 100.25, 350),
+            span(1, 118, "loop_fusion", at + 100.25, 250.5, correlation_id=str(n)),
+            span(1, 120, "ncclDevKernel_AllGather_RING_LL", at + 300.25, 150.0),
+        ]
+    run = open_trace(tmp_path, {"traceEvents": [*events, {}], "displayTimeUnit": "ns"})
+    [row] = run.ask("breakdown").to_dicts()
+    assert (row["device_id"], row["window_ns"]) == (3, 4_850_000)
+    assert (row["compute_ns"], row["exposed_comm_ns"]) == (2_505_000, 995_000)
+    assert set(run.table("device_ops").get_column("stream_id")) == {7, 9}
+    assert run.table("device_ranges").get_column("name").to_list() == ["jit_train_step"] * 10
+    assert run.rows("host_ops") == 10
+    assert list_kinds(run) == []
+    assert run.table("recordings").get_column("tool").item() == "XLA"
+
+
+def test_a_tpus_lines_are_work_waits_and_copies(tmp_path: Path) -> None:
+    events = [
+        name_process(2, "/device:TPU:0"),
+        name_thread(2, 1, "XLA Ops"),
+        name_thread(2, 2, "Async XLA Ops"),
+        span(2, 1, "copy-start.1", 0, 1),
+        span(2, 1, "fusion.4", 1, 99),
+        span(2, 1, "copy-done.1", 100, 700),
+        span(2, 1, "all-reduce.2", 800, 100),
+        span(2, 2, "copy-start.1", 0, 800),
+    ]
+    [row] = open_trace(tmp_path, {"traceEvents": events}).ask("breakdown").to_dicts()
+    assert (row["compute_ns"], row["exposed_comm_ns"]) == (99_000, 100_000)
+    assert (row["exposed_copy_ns"], row["idle_ns"]) == (701_000, 0)
+
+
+def test_streams_of_an_npu_and_times_as_text(tmp_path: Path) -> None:
+    events = [
+        name_process(16, "Python"),
+        name_process(48, "Ascend Hardware"),
+        name_thread(48, 2, "Stream 2"),
+        span(16, 100, "aten::mm", 0, 10),
+        span(48, 2, "MatMulV2", 20, 30, **{"Task Type": "AI_CORE"}),
+        span(48, 2, "EVENT_WAIT", 50, 40, **{"Task Type": "EVENT_WAIT_SQE"}),
+        span(48, 2, "hcom_allReduce__1", 90, 10, **{"Task Type": "COMMUNICATION"}),
+        span(48, 2, "MatMulV2", 100, 30, **{"Task Type": "AI_CORE"}),
+    ]
+    for event in events:
+        if "ts" in event:
+            event["ts"] = f"{1699529627231320 + event['ts']}.25"
+    run = open_trace(tmp_path, events)
+    [row] = run.ask("breakdown").to_dicts()
+    assert row["window_ns"] == 110_000
+    assert row["compute_ns"] == 60_000
+    assert row["exposed_comm_ns"] == 10_000
+    assert run.table("recordings").get_column("tool").item() == "torch_npu"
+
+
+def test_the_profiler_of_before_kineto(tmp_path: Path) -> None:
+    events = []
+    for n in range(5):
+        at = 100 + 200 * n
+        events += [
+            span("CPU functions", 1, "add", at, 134),
+            span("CUDA functions", 0, "add", at + 1, 134),
+        ]
+    run = open_trace(tmp_path, events)
+    assert run.rows("device_ops") == 5
+    assert run.table("host_ops").get_column("layer").to_list() == ["op"] * 5
+
+
+@pytest.mark.parametrize("tool", ["uftrace", None])
+def test_no_advice_of_pytorch_to_others(tmp_path: Path, tool: str | None) -> None:
+    events = [span(1, 1, "main", 0, 20), span(1, 1, "count", 2, 3)]
+    content: dict[str, Any] = {"traceEvents": events}
+    if tool:
+        content["metadata"] = {"version": f"{tool} v0.9.3"}
+    run = open_trace(tmp_path, content)
+    assert run.table("recordings").get_column("tool").item() == (tool or "Chrome trace")
+    assert list_kinds(run) == ["no_device_ops"]
+    assert run.table("quality").get_column("remedy").to_list() == [None]
