@@ -13,7 +13,7 @@ from sightline.core.units import format_count, format_ns, format_several
 from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._shared import list_computing
 from sightline.timeline.kernel_kinds import name_kinds
-from sightline.timeline.programs import NATIVE, recognise_program
+from sightline.timeline.world import read_world
 
 DEVICE = ["rank", "device_id"]
 # Ours: an empty kernel is recorded as 1.5 to 3 µs, whatever its shape.
@@ -27,6 +27,8 @@ _LIBRARY = (
     r"nvjet|^(?:volta|turing|ampere|hopper|maxwell|pascal)_|^sm\d\d_|xmma|_sgemm_|_dgemm_|gemv2?[NT]_|"
     r"^__pgi_|_pgi_uacc_"
 )
+# Frameworks whose users write operators, and no launches.
+_LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
 # Beyond this much of the work of others, a shape that is fuller is no chance (ours).
 _FULLER = 2.0
 
@@ -57,7 +59,7 @@ def _list_filled(run: Run) -> pl.DataFrame:
 
 def _choose_own(run: Run, names: pl.Series) -> pl.Series:
     """The names of kernels whose launch the program chooses."""
-    if recognise_program(run).framework in (NATIVE, "openmp"):
+    if read_world(run).framework not in _LAUNCHES_FOR_YOU:
         return names.filter(~names.str.contains(_LIBRARY))
     return names.filter(name_kinds(names).is_null())
 
