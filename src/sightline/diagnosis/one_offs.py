@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -17,6 +18,8 @@ from sightline.timeline.step_clock import list_steps
 # A pause is of one step where it holds nearly all of what a finding counts, of so many steps that
 # it would have come back (ours).
 MOST_PCT, LEAST_STEPS = 80.0, 5
+# Without steps one pause is once where so many operations had the chance of another (ours).
+LEAST_OPERATIONS = 1_000
 # `Finding.where` holds it for findings of one step.
 ONCE = "once_in_step"
 
@@ -27,16 +30,36 @@ def mark_one_offs(run: Run, found: Sequence[Finding]) -> list[Finding]:
     What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
     """
     steps = list_steps(run).select("rank", "step", step_ns="start_ns", step_end_ns="end_ns")
-    if steps.group_by("rank").len().filter(pl.col("len") >= LEAST_STEPS).is_empty():
+    if steps.group_by("rank").len().filter(pl.col("len") >= LEAST_STEPS).height:
+        return [_mark(f, steps) for f in found]
+    if run.rows("device_ops") < LEAST_OPERATIONS:
         return list(found)
-    return [_mark(f, steps) for f in found]
+    return [_mark_pause(f) for f in found]
+
+
+def _mark_pause(found: Finding) -> Finding:
+    """Where no steps are known: a finding of one pause, among very many operations."""
+    longest = max((r["end_ns"] - r["start_ns"] for r in _list_places(found)), default=0)
+    if not found.direct_ns or 100 * longest < MOST_PCT * found.direct_ns:
+        return found
+    share = format_pct(min(100 * longest / found.direct_ns, 100.0))
+    return replace(
+        found,
+        evidence=(*found.evidence, f"{share} of it is one pause: it happens once"),
+        where={**found.where, ONCE: "one pause"},
+    )
+
+
+def _list_places(found: Finding) -> list[dict[str, Any]]:
+    """The rows of a finding of the window that have a begin and an end."""
+    if share_of(found.rule) != OF_WINDOW:
+        return []
+    return [r for r in found.rows if r.get("start_ns") is not None and r.get("end_ns") is not None]
 
 
 def _mark(found: Finding, steps: pl.DataFrame) -> Finding:
-    places = [
-        r for r in found.rows if r.get("start_ns") is not None and r.get("end_ns") is not None
-    ]
-    if not places or not found.direct_ns or share_of(found.rule) != OF_WINDOW:
+    places = _list_places(found)
+    if not places or not found.direct_ns:
         return found
     rows = pl.DataFrame(
         [(r.get("rank", 0), r["start_ns"], r["end_ns"]) for r in places],

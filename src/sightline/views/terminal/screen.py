@@ -6,7 +6,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
+from sightline.diagnosis.ranking import SEGMENT
 from sightline.views.terminal.bandwidth import print_bandwidth
 from sightline.views.terminal.kernels_text import print_kernels
 from sightline.views.terminal.marks_text import print_marks, print_memory
@@ -295,7 +296,10 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     gains = answer.gains
     remarks = answer.remarks
     # What the run as a whole is bound by leads where the ranking puts it first.
-    leads = list(takewhile(lambda f: f["states_limit"] and not has_gain(f), judged[:2]))
+    bounds = takewhile(lambda f: f["states_limit"] and not has_gain(f), judged)
+    # Start-up does not bind what repeats: what does is said behind it.
+    leads = list(islice(bounds, 2))
+    leads = leads[: 2 if leads and SEGMENT in leads[0]["where"] else 1]
     shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
     for place, (number, finding) in enumerate(shown):
         if place:

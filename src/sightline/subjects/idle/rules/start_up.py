@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -43,6 +44,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
+from sightline.timeline import causes
 from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
 RULE = Rule("start-up", "Start-up")
@@ -70,15 +72,18 @@ def check(run: Run) -> Iterator[Finding]:
         if 100 * ns < NOTABLE_PCT * whole:
             continue
         part = run.with_window(name)
-        unknown = _measure_unrecorded(part)
+        unknown, main = _measure_unrecorded(part), _find_main(part, ns)
         share = format_pct(100 * ns / whole)
         found = build_finding(
             RULE,
             f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
-            f"part of the {format_several(steps, 'step')} that repeat.",
+            f"part of the {format_several(steps, 'step')} that repeat."
+            + (f" Most of it: {main.title[:1].lower()}{main.title[1:]}." if main else ""),
             Evidence(list(_list_parts(part)), where={SEGMENT: name}),
             Advice(
-                fix=f"nothing in the step; where it matters, look at it with  --window {name}",
+                fix="nothing in the step; where it matters, "
+                + (f"{main.fix}; " if main and main.rule == causes.CODE_LOADING else "")
+                + f"look at it with  --window {name}",
                 verify=f"sightline stats segments AFTER: duration_ns of {name}",
                 cause="loading, compiling, uploading and first calls",
             ),
@@ -104,6 +109,22 @@ def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Fin
     )
 
 
+def _find_main(part: Run, ns: int) -> Finding | None:
+    """What is found of the idle time that is most of this part."""
+    rules = sorted(part.ask("idle_rules").get_column("rule").unique())
+    found = [
+        f
+        for rule in rules
+        for f in _load_rule(rule).check(part)
+        if not f.abstained and f.cost_ns and 2 * f.cost_ns >= ns
+    ]
+    return max(found, key=lambda f: f.cost_ns or 0, default=None)
+
+
+def _load_rule(name: str) -> Any:
+    return registry.load("rules", name.replace("-", "_"))
+
+
 def _measure_unrecorded(part: Run) -> int:
     """How much of the time of the device that loses most to it is unknown, ns."""
     lost = part.ask("idle_rules").filter(pl.col("cause") == "not_recorded")
@@ -119,17 +140,26 @@ def _list_parts(part: Run) -> Iterator[str]:
     gaps = part.ask("idle_rules").with_columns(is_unknown)
     for (rule, unknown), mine in gaps.group_by("rule", "is_unknown", maintain_order=True):
         ns, longest = sum_column(mine, "duration_ns"), find_largest(mine, "duration_ns")
-        title = registry.load("rules", str(rule).replace("-", "_")).RULE.title
         hosts = mine.group_by("host_op").agg(ns=pl.col("duration_ns").sum())
         name = hosts.filter(2 * pl.col("ns") > ns).get_column("host_op").drop_nulls()
         inside = f", mostly in {name[0]}" if name.len() else ""
-        what = "not recorded" if unknown else f"idle: {title}"
+        what = "not recorded" if unknown else f"idle: {_name_cause(part, str(rule), ns)}"
         rows.append((ns, f"{what}{inside}, at most {format_ns(longest)} at once"))
     rows.sort(key=lambda row: -row[0])
     for ns, text in rows[:_MOST_LINES]:
         if ns:
             yield f"{format_ns(ns)}  {text}"
     yield from _name_largest_copy(part)
+
+
+def _name_cause(part: Run, name: str, ns: int) -> str:
+    """The title of what the rule finds in this part, where the time is much of it: who compiles."""
+    module = _load_rule(name)
+    title: str = module.RULE.title
+    if 100 * ns < NOTABLE_PCT * sum_column(part.ask("breakdown"), "window_ns"):
+        return title
+    found = [f for f in module.check(part) if f.cost_ns and not f.abstained]
+    return max(found, key=lambda f: f.cost_ns or 0).title if found else title
 
 
 def _name_largest_copy(part: Run) -> Iterator[str]:
