@@ -1,0 +1,85 @@
+"""start-up: what happens once before the steps that repeat, and is sold to none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sightline import findings
+from sightline.session import Session
+from sightline.timeline.segments import select_repeating
+from support.rules import answers, assert_silent
+from support.traces import call, copy, kernel, launched, opened
+
+PRODUCTS, STEP_US = 150, 60
+
+
+def products(since: int) -> list[Any]:
+    """Matrix products of 60 µs without a gap, launched well ahead."""
+    return [
+        e
+        for n in range(PRODUCTS)
+        for e in launched(since - 40 + 4 * n, kernel("gemm", since + STEP_US * n, STEP_US), dur=3)
+    ]
+
+
+def uploaded(folder: Path) -> Any:
+    """12 ms of a pageable upload, and then 150 products."""
+    upload = copy("Memcpy HtoD (Pageable -> Device)", 10, 12_000, 100_000_000)
+    events = launched(0, upload, "cudaMemcpy", dur=12_020)
+    return opened(folder, [*events, *products(12_080)])
+
+
+def test_an_upload_before_the_products_gains_no_step_anything(tmp_path: Path) -> None:
+    run = uploaded(tmp_path)
+    found = [f for f in findings(run) if not f.abstained]
+    assert [f.rule for f in found if f.gain_ns] == []
+    first = found[0]
+    assert (first.rule, first.title) == ("start-up", "Start-up")
+    assert first.cost_ns == pytest.approx(12_000_000 + STEP_US * 1_000, rel=0.02)
+    assert first.gain is None
+    assert any("the largest copy: Memcpy HtoD" in line for line in first.evidence)
+    assert "happens once" in first.summary
+
+
+def test_the_screen_says_what_its_figures_are_of(tmp_path: Path) -> None:
+    answer = Session.of(uploaded(tmp_path)).answer()
+    assert answer.window[0]["window"] == f"the {PRODUCTS - 1} steps that repeat"
+    assert answer.breakdown[0]["compute_pct"] > 99
+    assert [row["segment"] for row in answer.segments] == ["start-up", "repeating"]
+    assert "--window whole has all of it" in str(answer.segments_note)
+
+
+def test_a_window_that_was_chosen_stays(tmp_path: Path) -> None:
+    run = uploaded(tmp_path).with_window("whole")
+    assert_silent(run, "start-up")
+    assert Session.of(run).answer().segments == []
+    assert Session.of(run).answer().breakdown[0]["exposed_copy_pct"] > 50
+
+
+def test_who_compiles_is_named(tmp_path: Path) -> None:
+    """30 ms of loading code before the first product."""
+    events = [
+        *launched(0, kernel("init", 10, 5)),
+        call("cuModuleLoadData", 40, 30_000),
+        *products(30_100),
+    ]
+    run = select_repeating(opened(tmp_path, events))
+    (found,) = answers(run, "start-up")
+    assert "Module loading" in "\n".join((found.summary, *found.evidence))
+
+
+def test_what_was_not_recorded_is_no_start_up(tmp_path: Path) -> None:
+    """The first product waits 480 ms for an event of a stream that is not in the recording."""
+    first = kernel("gemm", 480_030, STEP_US)
+    events = [
+        *launched(-20, kernel("init", 0, 5)),
+        call("cudaStreamWaitEvent", 20, 2),
+        *launched(30, first, dur=4),
+        *products(480_100),
+    ]
+    found = [f for f in findings(opened(tmp_path, events)) if not f.abstained]
+    assert [f.rule for f in found if f.gain_ns] == []
+    assert found[0].title == "Start-up: not recorded"
