@@ -184,3 +184,8 @@ _NAMES = {pipe: f"the {pipe} pipe" for pipe in PIPES} | {
     ISSUE: "instruction issue",
     CONSTANTS: "the constant cache",
 }
+
+
+def name_unit(unit: str) -> str:
+    """A unit or a part of the SM, in a sentence."""
+    return _NAMES.get(unit, unit)

@@ -99,15 +99,16 @@ def make_findings(
 ) -> Iterator[Finding]:
     """One finding per kernel name and subject: what it costs over all its executions.
 
-    Of a kernel at its limit all is a note but what takes work off the unit that is there, and what
+    Of a kernel that a unit binds (60 % of its peak) that warps wait is not said at all. Of a kernel
+    at its limit all is a note but what takes work off the unit that is there, and what
     is `about_limit`. That leads, if it gains nothing and the kernel takes most of the profiled
     time: it says what the run is bound by.
     """
     total = sum(c.time_ns for c in every) or 1.0
     groups: dict[tuple[str, str], list[Hit]] = {}
     for hit in hits:
-        if hit.is_symptom and hit.case.at_limit:
-            continue  # a unit is as busy as it gets: that warps wait for it is no news
+        if hit.is_symptom and not hit.case.waits:
+            continue  # a unit binds the kernel: that warps wait for it is no news
         row = hit.case.facts.row
         groups.setdefault((row["name"] or row["kind"], hit.subject), []).append(hit)
     for (name, subject), group in groups.items():

@@ -42,13 +42,14 @@ def test_a_grid_that_does_not_fill_the_sms(tmp_path: Path) -> None:
     """480 blocks do; with one less it is ncu-small-grid that may speak."""
     assert_silent(profiled(tmp_path / "a", METRICS, blocks=479), RULE)
     assert_speaks(
-        profiled(tmp_path / "b", METRICS | {SM: 79.0}, blocks=480),
+        profiled(tmp_path / "b", METRICS | {SM: 59.0}, blocks=480),
         RULE,
-        cost_ns=2100,
-        gain_ns=2100,
+        cost_ns=4000,
+        gain_ns=4000,
         evidence=["60.0 %"],
         fix="balance",
     )
+    assert_silent(profiled(tmp_path / "c", METRICS | {SM: 79.0}, blocks=480), RULE)
 
 
 def test_without_registers_nothing_is_allowed_or_forbidden(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ def test_other_limits(
 
 
 def test_what_else_bounds_the_gain(tmp_path: Path) -> None:
-    """Half of the issue slots are used, and 60 % of the SM's throughput."""
-    for name, busy, gain in (("a", {ISSUE: 0.5}, 5000), ("b", {SM: 60.0}, 4000)):
+    """Half of the issue slots are used, and 59 % of the SM's throughput."""
+    for name, busy, gain in (("a", {ISSUE: 0.5}, 5000), ("b", {SM: 59.0}, 4100)):
         assert_speaks(
             profiled(tmp_path / name, METRICS | busy),
             RULE,
@@ -77,6 +77,11 @@ def test_what_else_bounds_the_gain(tmp_path: Path) -> None:
             evidence=["registers"],
             fix="__launch_bounds__",
         )
+
+
+def test_a_unit_binds_the_kernel(tmp_path: Path) -> None:
+    """From 60 % of a unit's peak on, few warps are no problem: as of products by tensor cores."""
+    assert_silent(profiled(tmp_path, METRICS | {SM: 71.5}), RULE)
 
 
 def test_a_grid_that_fits_at_once(tmp_path: Path) -> None:

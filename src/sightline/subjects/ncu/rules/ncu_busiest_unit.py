@@ -1,0 +1,64 @@
+"""What a kernel is bound by, where a unit is busy but not at its limit.
+
+Symptom
+    A unit at 60 to 80 % of its peak.
+
+Why it hurts
+    It need not: such a kernel is nearer to its unit's limit than to waiting. More warps, fewer
+    stalls or a higher occupancy can gain no more than what is left of that unit.
+
+Evidence
+    The throughputs of the speed of light, and what the SM's is made of: its pipes, its issue slots
+    and its constant cache.
+
+Threshold
+    60 % (Nsight Compute 2024.1, rule SOLBottleneck: under it a kernel is latency bound) to 80 %,
+    from where ncu-pipe-limit, ncu-memory-limit and ncu-l1-limit say it.
+
+Fix
+    Less work for that unit; what else is found about the kernel says where that is possible.
+
+False positives
+    None: it is a note.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Speed Of Light".
+"""
+
+from __future__ import annotations
+
+from sightline.core.model.declare import Rule
+from sightline.core.units import format_pct
+from sightline.diagnosis.kernel_bounds import LIMIT_PCT, METRICS, PARTS, SM, UNITS, Case, name_unit
+from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.placement import LATENCY_PCT
+
+RULE = Rule("ncu-busiest-unit", "Bound by its busiest unit")
+
+
+def _hit(case: Case) -> Hit | None:
+    now = case.busiest
+    if now is None or case.light is None or not LATENCY_PCT <= case.light < LIMIT_PCT:
+        return None
+    if now.pct < LATENCY_PCT:
+        return None
+    text = f"{now.unit} is the busiest unit, at {format_pct(now.pct)} of its peak"
+    if now.unit == SM:
+        parts = {part: pct for part in PARTS if (pct := case.use(part)) is not None}
+        part = max(parts, key=lambda p: parts[p], default=None)
+        if part is not None:
+            text += f": {name_unit(part)}, at {format_pct(parts[part])}"
+    return Hit(case, 0.0, 0.0, text, now.unit)
+
+
+check = judge_kernels(
+    RULE,
+    _hit,
+    metrics=[name for names in UNITS.values() for name in names],
+    more=METRICS,
+    record="--section SpeedOfLight",
+    fix="give that unit less work: see what else is found about this kernel",
+    verify="sightline stats speed_of_light AFTER: a shorter duration",
+    about_limit=True,
+)

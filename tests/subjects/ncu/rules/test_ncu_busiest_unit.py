@@ -1,0 +1,44 @@
+"""ncu-busiest-unit: a unit at 60 to 80 % of its peak bounds the kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sightline
+from support.profiled import MEMORY, SM, profiled
+from support.rules import assert_abstains, assert_silent, assert_speaks
+
+RULE, ENDING = "ncu-busiest-unit", "avg.pct_of_peak_sustained_elapsed"
+TENSOR, L2 = f"sm__pipe_tensor_cycles_active.{ENDING}", f"lts__throughput.{ENDING}"
+METRICS = {SM: 71.5, MEMORY: 40.0, L2: 40.0, TENSOR: 71.5, "launch__waves_per_multiprocessor": 4.0}
+
+
+def test_a_product_by_tensor_cores(tmp_path: Path) -> None:
+    run = profiled(tmp_path, METRICS | {"smsp__issue_active.avg.per_cycle_active": 0.3})
+    assert_speaks(
+        run,
+        RULE,
+        cost_ns=0,
+        gain_ns=0,
+        evidence=["The SM is the busiest unit, at 71.5 %", "the tensor pipe, at 71.5 %"],
+        fix="less work",
+        severity="info",
+    )
+    said = [f for f in sightline.findings(run) if not f.abstained]
+    assert said[0].rule == RULE  # and no word of issue slots, which are used by 30 %
+    assert not [f for f in said if f.gain_ns]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{SM: 59.0, TENSOR: 59.0}, {SM: 80.0, TENSOR: 80.0}],
+    ids=["it waits", "ncu-pipe-limit says it"],
+)
+def test_silence(tmp_path: Path, change: dict[str, float]) -> None:
+    assert_silent(profiled(tmp_path, METRICS | change), RULE)
+
+
+def test_not_recorded(tmp_path: Path) -> None:
+    assert_abstains(profiled(tmp_path, {}), RULE, "--section SpeedOfLight")
