@@ -1,4 +1,4 @@
-"""Real recordings whose cause stands in them by name: it is said, and no other world's words are."""
+"""Real recordings whose cause stands in them by name: it is said, in words of their world."""
 
 from __future__ import annotations
 
