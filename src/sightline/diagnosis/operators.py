@@ -45,17 +45,18 @@ class Operator(NamedTuple):
 
 
 def find_main_operator(run: Run, gaps: pl.DataFrame) -> Operator | None:
-    """The operator, the innermost that does, in which more than half of these gaps' time lies.
+    """The operator, the innermost that does, in which more than half of this time lies.
 
-    `gaps` are rows of idle_rules: where the thread was in nothing, the launch that ends the gap
-    says whose it is.
+    `gaps` have `duration_ns`, and `host_op_id` or `launch_id` or both (rows of idle_rules have):
+    where the thread was in nothing, the launch that ends the gap says whose it is.
     """
     host = run.table("host_ops", ["host_op_id", "parent_id", "layer", "name"])
     ops = host.filter(pl.col("layer") == "op").get_column("host_op_id")
     whole = gaps.get_column("duration_ns").sum()
     if ops.is_empty() or gaps.is_empty() or not whole:
         return None
-    at = find_host_ancestor(run, gaps.select(_WHERE).to_series(), ops)
+    known = [c for c in ("host_op_id", "launch_id") if c in gaps.columns]
+    at = find_host_ancestor(run, gaps.select(pl.coalesce(known)).to_series(), ops)
     ns = gaps.get_column("duration_ns")
     while at.null_count() < at.len():
         rows = find_rows(host.get_column("host_op_id"), at)
@@ -69,6 +70,3 @@ def find_main_operator(run: Run, gaps: pl.DataFrame) -> Operator | None:
             return Operator(name, count, 100 * taken / whole)
         at = find_host_ancestor(run, host.get_column("parent_id").gather(rows), ops)
     return None
-
-
-_WHERE = pl.coalesce("host_op_id", "launch_id")

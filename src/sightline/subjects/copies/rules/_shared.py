@@ -21,6 +21,7 @@ from sightline.diagnosis.build import (
     make_finding,
 )
 from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
+from sightline.diagnosis.operators import find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
 from sightline.subjects.copies.link import measure_link
@@ -28,6 +29,8 @@ from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.copies import select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
+
+_LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
 
 def find_exposed_copies(
@@ -94,6 +97,7 @@ def find_exposed_copies(
             [
                 *_describe_copies(copies),
                 *link.describe(),
+                *_name_operator(run, copies),
             ],
             rows=_list_longest(copies),
             where={
@@ -151,6 +155,12 @@ def _describe_idle_behind(run: Run, gaps: Claim) -> str:
         if pct >= 1
         else ""
     )
+
+
+def _name_operator(run: Run, copies: pl.DataFrame) -> list[str]:
+    """The operator that most of the copies' time comes from, where operators were recorded."""
+    mine = find_main_operator(run, copies.select("launch_id", duration_ns=_LENGTH))
+    return [mine.describe()] if mine else []
 
 
 def _describe_copies(copies: pl.DataFrame) -> list[str]:

@@ -120,8 +120,14 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _claim(run: Run, gaps: pl.DataFrame, cost: int, pct: float) -> Claim:
+    # What was launched waits: it is its launch that says whose it is, and not what the host is in
+    # by now.
     return Claim(
-        gaps, cost, pct, gaps.clear, find_operator=lambda some: find_main_operator(run, some)
+        gaps,
+        cost,
+        pct,
+        gaps.clear,
+        find_operator=lambda some: find_main_operator(run, some.drop("host_op_id")),
     )
 
 

@@ -42,10 +42,12 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct, format_several
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, make_finding
 from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.host_changes import remove_compilation
 from sightline.timeline import causes
+from sightline.timeline.compiling import list_compiling_spans
 from sightline.timeline.host_ranges import is_compiler, list_compiler_ranges
 
 RULE = Rule("recompilation", "Recompilation in steady state", causes=(causes.RECOMPILATION,))
@@ -56,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     mine = claim_gaps(run, RULE)
     if mine is None:
         return
-    ranges = list_compiler_ranges(run)
+    ranges, spans = list_compiler_ranges(run), list_compiling_spans(run)
 
     yield make_finding(
         run,
@@ -66,7 +68,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(
             cost_ns=mine.cost_ns,
             bound_ns=mine.worst_ns,
-            change=lambda nodes: remove_compilation(nodes, ranges, mine.gaps, is_compiler),
+            change=lambda nodes: remove_compilation(nodes, spans, mine.gaps, is_compiler),
         ),
         Evidence(
             [mine.evidence[0], *_describe_compilations(ranges)],
@@ -75,8 +77,15 @@ def check(run: Run) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix="TORCH_LOGS=recompiles names the reason; then use mark_dynamic, pad to few "
-            "shapes, or move changing Python values out of the compiled function",
+            fix=choose_fix(
+                run,
+                "see what is new each time (a shape, a type, a value), and pad to few shapes or "
+                "keep what changes out of what is compiled",
+                pytorch="TORCH_LOGS=recompiles names the reason; then use mark_dynamic, pad to few "
+                "shapes, or move changing Python values out of the compiled function",
+                jax="JAX_EXPLAIN_CACHE_MISSES=1 names the reason; then pad to few shapes, and keep "
+                "values that change out of static_argnums",
+            ),
             verify="sightline stats idle_rules AFTER: no gap of rule recompilation",
             cause="a guard failed or a shape was new; the recording does not show which",
             sources=("PyTorch: Dealing with Recompilations",),

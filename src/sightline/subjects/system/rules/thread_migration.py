@@ -39,6 +39,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.subjects.system.rules._blame import list_spans, name_thread
+from sightline.timeline.launching import list_helpers
 
 RULE = Rule("thread-migration", "The launching thread changes cores")
 _WARM_NS = 500_000
@@ -50,7 +51,10 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding: of the launching thread that moves most."""
     if not run.rows("sched_events") or not run.rows("device_ops"):
         return
+    # A helper that launched once is not the thread that the GPU waits for.
+    helpers = list_helpers(run).get_column("tid")
     launching = list_spans(run).get_column("tid").unique()
+    launching = launching.filter(~launching.is_in(helpers.implode()))
     moved = run.ask("thread_migrations").filter(
         pl.col("tid").is_in(launching.implode()),
         100 * _WARM_NS * pl.col("migrations") >= NOTABLE_PCT * pl.col("running_ns"),
