@@ -307,7 +307,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]',
         suffixes=('.csv', '.txt', '.log'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
