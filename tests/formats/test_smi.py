@@ -428,3 +428,23 @@ def test_dmon_of_older_dcgmi_without_values(tmp_path: Path, head: str) -> None:
     path.write_text(head + "    GPU 0  0.900  N/W\n    GPU 0  0.910  N/W\n")
     counters = sightline.open(str(path)).table("counters")
     assert counters.select("device_id", "value").rows() == [(0, 90.0), (0, 91.0)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot",
+        "2026/03/01 09:00:01.000, 1, [Unknown Error], [GPU is lost]",
+    ],
+)
+def test_a_lost_gpu_is_no_damaged_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "smi.csv"
+    path.write_text(
+        "timestamp, index, power.draw [W], utilization.gpu [%]\n"
+        f"2026/03/01 09:00:00.000, 0, 100.00 W, 50 %\n{line}\n"
+        "2026/03/01 09:00:02.000, 0, 110.00 W, 60 %\n"
+    )
+    quality = sightline.open(str(path)).table("quality")
+    kinds = quality.get_column("kind").to_list()
+    assert "device_lost" in kinds
+    assert "damaged_lines" not in kinds

@@ -25,7 +25,7 @@ _TYPES: dict[str, Any] = {
 # Outer first where two ranges start and end together.
 _LAYER_ORDER = ("step", "annotation", "python", "op", "other", "overhead", "runtime", "driver")
 INT64_MAX = 2**63 - 1
-_COMMUNICATION = re.compile("nccl|rccl|oneccl|nvshmem|rocshmem", re.IGNORECASE)
+_COMMUNICATION = re.compile("nccl|rccl|oneccl|nvshmem|rocshmem|cross_device_reduce_", re.IGNORECASE)
 _NO_TRANSFER = ("wait", "init", "barrier_wait")
 
 

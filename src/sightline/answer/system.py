@@ -25,7 +25,7 @@ def summarize_system(run: Run, *, has_ops: bool) -> dict[str, list[dict[str, Any
     return {
         "threads": _head(run, "thread_states") if has_waits else [],
         "interrupts": _head(run, "interrupt_times") if run.rows("interrupts") else [],
-        "calls": _sum_calls(run) if has_calls else [],
+        "calls": _sum_calls(run) if has_calls else _list_sums(run) if not has_ops else [],
     }
 
 
@@ -46,6 +46,27 @@ def _sum_calls(run: Run) -> list[dict[str, Any]]:
     return (
         summed.sort("layer", "name")
         .sort("total_ns", descending=True, maintain_order=True)
+        .head(_MOST)
+        .to_dicts()
+    )
+
+
+def _list_sums(run: Run) -> list[dict[str, Any]]:
+    """The longest rows of a recording that only has sums: `layer` is device for work of devices."""
+    if run.rows("device_ops") or run.rows("host_ops") or not run.rows("call_sums"):
+        return []
+    on_device = pl.col("kind") == "device"
+    return (
+        run.table("call_sums")
+        .filter(pl.col("duration_ns").is_not_null())
+        .select(
+            pl.when(on_device).then(pl.lit("device")).otherwise("layer").alias("layer"),
+            "name",
+            count="calls",
+            total_ns="duration_ns",
+            max_ns="longest_duration_ns",
+        )
+        .sort("total_ns", "name", descending=[True, False])
         .head(_MOST)
         .to_dicts()
     )

@@ -133,8 +133,8 @@ def _drop_helpers(members: list[Member]) -> list[Member]:
 
     They state no rank and used no device, and all ranks that the others say there are, are there.
     """
-    sizes = {m.facts.get("world_size") for m in members} - {None}
-    stated = {m.facts.get("own_rank") for m in members} - {None}
+    sizes = {size for m in members if (size := m.facts.get("world_size")) is not None}
+    stated = {rank for m in members if (rank := m.facts.get("own_rank")) is not None}
     if len(sizes) != 1 or stated != set(range(max(sizes))):
         return members
     formats = {m.facts.get("format") for m in members if m.facts.get("own_rank") is not None}

@@ -14,6 +14,7 @@ import polars as pl
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
+from sightline.core.text import make_printable
 from sightline.errors import DamagedError
 from sightline.formats._lines import Matched, read_utf8, split_lines
 from sightline.formats._samples import Samples, count_rounds, note_no_times, note_zone
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]",
     suffixes=(".csv", ".txt", ".log"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -49,6 +50,12 @@ _NO_SAMPLES = {
     *_WHO, "timestamp", "name", "gpu_name", "count", "compute_cap", "vbios_version",
     "driver_version", "pci.domain", "pci.bus", "pci.device", "pci.device_id", "pci.sub_device_id",
 }  # fmt: skip
+
+
+_LOST = re.compile(
+    rb"(?m)^[^\n]*(?:GPU is lost|Unable to determine the device handle|\[Unknown Error\])[^\n]*$"
+)
+_SHOWN = 160  # characters of the tool's own words
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -78,8 +85,19 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     quality.append(note_zone() if timed else note_no_times(1))
-    quality += note_bad_lines(bad + rows.height - whole.height, "lines of nvidia-smi")
+    lost = _list_lost(data)
+    if lost:
+        text = f"nvidia-smi could not reach a GPU: {make_printable(lost[0])[:_SHOWN]}"
+        remedy = "Look for its XID in the kernel's log (dmesg), and restart the GPU or the machine."
+        quality.append(Quality("device_lost", "error", text, None, remedy))
+    damaged = bad + rows.height - whole.height - len(lost)
+    quality += note_bad_lines(max(damaged, 0), "lines of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
+
+
+def _list_lost(data: bytes) -> list[str]:
+    """The lines in which nvidia-smi says that a GPU is gone, or answers with an error."""
+    return [line.decode(errors="replace").strip() for line in _LOST.findall(data)]
 
 
 def _split_cells(data: bytes, titles: list[str], clock: str | None) -> tuple[Matched, int]:

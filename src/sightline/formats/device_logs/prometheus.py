@@ -209,7 +209,8 @@ def _place(
     # The number of a job or a unit stands under `uuid`, too, where an exporter is of both.
     uuids = [
         key
-        for key in (_UUIDS if is_gpus else _GPU_UUIDS)
+        for key in _UUIDS
+        if is_gpus or key in _GPU_UUIDS or labels.get(key, "").startswith(("GPU-", "MIG-"))
         if labels.get(key) and not ("uuid" in key.lower() and labels[key].isdecimal())
     ]
     number = next((labels[key] for key in numbers if labels.get(key, "").isdecimal()), None)

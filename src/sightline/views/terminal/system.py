@@ -53,13 +53,17 @@ def _print_interrupts(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:
 
 def _print_calls(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:
     room = width - 46
+    title = "Calls on the CPU"
+    if any(row["layer"] == "device" for row in rows):
+        title = "Calls and kernels, added up"
     yield Text(
-        f"{'Calls on the CPU':<{room}}{'layer':>12}{'n':>12}{'total':>11}{'longest':>11}",
+        f"{title:<{room}}{'layer':>12}{'n':>12}{'total':>11}{'longest':>11}",
         style="bold",
     )
     for row in rows:
         yield Text(
-            f"{fit_text(row['name'], room - 1):<{room}}{row['layer']:>12}"
-            f"{format_count(row['count']):>12}{format_ns(row['total_ns']):>11}"
-            f"{format_ns(row['max_ns']):>11}"
+            f"{fit_text(row['name'], room - 1):<{room}}{row['layer'] or '':>12}"
+            f"{'' if row['count'] is None else format_count(row['count']):>12}"
+            f"{format_ns(row['total_ns']):>11}"
+            f"{'' if row['max_ns'] is None else format_ns(row['max_ns']):>11}"
         )

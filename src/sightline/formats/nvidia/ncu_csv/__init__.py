@@ -1,4 +1,4 @@
-"""What `ncu --csv` prints: raw, details and source pages.
+"""What `ncu --csv` prints: raw, details and source pages; and what it prints without --csv.
 
 Format: Nsight Compute CLI, "Console Output" and "Page" options. A wide table has a metric in
 each column and the units in its second row; a long one has the columns Metric Name, Metric Unit
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -18,19 +19,21 @@ from sightline.errors import DamagedError
 from sightline.formats._ncu import read_all
 from sightline.formats.nvidia.ncu_csv.rows import KernelRows
 from sightline.formats.nvidia.ncu_csv.source_page import SourceRows
+from sightline.formats.nvidia.ncu_csv.text_page import HEADER, PATTERN, list_records
 
 IMPORTER = Importer(
     name="ncu_csv",
-    label="Nsight Compute CSV",
+    label="Nsight Compute CSV, or printed details",
     strong=(
         rb'(?:^|\n)(?:\xef\xbb\xbf)?"?ID"?,"?Process ID"?,"?Process Name"?,',
         rb'(?:^|\n)(?:\xef\xbb\xbf)?"?Kernel Name"?,[^\n]*\n"?Address"?,"?Source"?,',
+        PATTERN,
     ),
     weak=(),
-    looks_like="a CSV table with the columns ID, Process ID, Process Name; or Kernel Name above "
-    "Address, Source",
-    suffixes=(".csv", ".csv.gz"),
-    version=2,
+    looks_like="a CSV table with the columns ID, Process ID, Process Name; Kernel Name above "
+    "Address, Source; or ncu's printed sections",
+    suffixes=(".csv", ".csv.gz", ".txt", ".log", ".out"),
+    version=3,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 
@@ -43,7 +46,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     damage: list[str] = [cut] if cut else []
     try:
         header: list[str] | None = None
-        for record in _records(data.decode("utf-8-sig", "replace")):
+        text = data.decode("utf-8-sig", "replace")
+        records = _records(text)
+        if re.search(PATTERN, data):
+            header, records = HEADER, list_records(text)
+            rows.start(header)
+        for record in records:
             if header is None:
                 if record[:2] == ["ID", "Process ID"]:
                     header = record

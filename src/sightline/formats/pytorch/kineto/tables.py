@@ -102,14 +102,11 @@ def _split_tracks(trace: Trace, counted: Counted, facts: Facts) -> dict[str, pl.
     apart = tracks.split_tracks(hosts, found, counted["thread_names"])._asdict()
     ops = apart["device_ops"]
     taken = {(track.pid, track.tid) for track in found}
-    facts.update(
-        host_rows=apart["host_ops"].height,
-        device_rows=ops.height,
-        zero_durations=ops.filter(pl.col("start_ns") == pl.col("end_ns")).height,
-        whole_us=False,
-        devices=sorted(ops.get_column("device_id").unique()),
-        threads=[thread for thread in facts["threads"] if thread not in taken],
-    )
+    facts["host_rows"], facts["device_rows"] = apart["host_ops"].height, ops.height
+    facts["zero_durations"] = ops.filter(pl.col("start_ns") == pl.col("end_ns")).height
+    facts["whole_us"] = False
+    facts["devices"] = sorted(ops.get_column("device_id").unique())
+    facts["threads"] = [thread for thread in facts["threads"] if thread not in taken]
     return apart
 
 

@@ -1,0 +1,62 @@
+"""Summaries as text and CSV: sums of each name, and no timeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sightline
+
+TABLE = """\
+some log before it
+-----------------------  ------------  ------------  ------------  ------------  ------------
+                   Name    Self CPU %      Self CPU     CPU total     Self CUDA    # of Calls
+-----------------------  ------------  ------------  ------------  ------------  ------------
+               aten::mm        48.73%       1.022s        1.030s      345.077ms         11392
+       cudaLaunchKernel         1.00%      20.000ms      20.000ms       0.000us             4
+-----------------------  ------------  ------------  ------------  ------------  ------------
+Self CPU time total: 2.097s
+"""
+
+
+def list_sums(tmp_path: Path, name: str, text: str) -> list[tuple[object, ...]]:
+    path = tmp_path / name
+    path.write_text(text)
+    table = sightline.open(str(path)).table("call_sums")
+    return table.select("kind", "name", "calls", "duration_ns").rows()
+
+
+def test_key_averages(tmp_path: Path) -> None:
+    assert list_sums(tmp_path, "log.txt", TABLE) == [
+        ("host", "aten::mm", 11392, 1_022_000_000),
+        ("device", "aten::mm", 11392, 345_077_000),
+        ("host", "cudaLaunchKernel", 4, 20_000_000),
+    ]
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_nsys_stats(tmp_path: Path, mark: str) -> None:
+    text = (
+        "Time (%),Total Time (ns),Instances,Avg (ns),Min (ns),Max (ns),Name\n"
+        '60.0,6000,2,3000.0,2500,3500,"void gemm<float, 4>(float*)"\n'
+        "40.0,4000,4,1000.0,900,1100,relu\n"
+    )
+    assert list_sums(tmp_path, "kern_sum.csv", mark + text) == [
+        ("device", "void gemm<float, 4>(float*)", 2, 6000),
+        ("device", "relu", 4, 4000),
+    ]
+    calls = text.replace("Instances", "Num Calls").replace("relu", "cudaFree")
+    assert {row[0] for row in list_sums(tmp_path, "api_sum.csv", calls)} == {"host"}
+
+
+def test_rocprof_stats_without_its_waits(tmp_path: Path) -> None:
+    text = (
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
+        '"index_add",3,52000000000,17333333333,20.0\n"<barrier packet>",9,100,11,0.1\n'
+        '"hipMemcpy",9,100,11,0.1\n'
+    )
+    assert list_sums(tmp_path, "results.stats.csv", text) == [
+        ("device", "index_add", 3, 52_000_000_000),
+        ("host", "hipMemcpy", 9, 100),
+    ]
