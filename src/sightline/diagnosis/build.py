@@ -13,7 +13,14 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
-from sightline.replay.gains import Change, Gain, name_next_limit, replay_gain, sum_windows
+from sightline.replay.gains import (
+    Change,
+    Gain,
+    name_next_limit,
+    replay_both,
+    replay_gain,
+    sum_windows,
+)
 from sightline.timeline.callers import find_callers
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
@@ -103,7 +110,7 @@ def make_finding(
         if not any(caller[0] in line for line in lines):
             lines.append(f"{format_pct(caller[1])} of it comes from  {caller[0]}")
     if loss.change is not None:
-        replayed = replay_gain(run, loss.change)
+        replayed = replay_both(run, loss.change)[1] if is_bound else replay_gain(run, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         if rule.causes:
             gain_ns = min(gain_ns, _measure_hidden(run))

@@ -69,7 +69,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         operations=run.rows("device_ops"),
         window_ns=window_ns,
     )
-    once = mark_one_offs(run, absorb_symptoms(priced, rules))
+    once = mark_one_offs(run, absorb_symptoms(priced, rules), rules)
     ranked = rank_findings(once, rules, window_ns=window_ns)
     return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
 

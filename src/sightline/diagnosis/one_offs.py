@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from sightline.core.model.declare import Finding
+from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.registry import OF_WINDOW
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.price import share_of
-from sightline.timeline.step_clock import list_steps
+from sightline.timeline.segments import REPEATING
+from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steps
 
 # A pause is of one step where it holds nearly all of what a finding counts, of so many steps that
 # it would have come back (ours).
@@ -24,17 +25,22 @@ LEAST_OPERATIONS = 1_000
 ONCE = "once_in_step"
 
 
-def mark_one_offs(run: Run, found: Sequence[Finding]) -> list[Finding]:
-    """The findings, with `where` and evidence saying so where nearly all of one lies in one step.
+def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
+    """The findings; where nearly all of one about idle time lies in one step, it says so.
 
     What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
     """
-    steps = list_steps(run).select("rank", "step", step_ns="start_ns", step_end_ns="end_ns")
+    idle = {name for name, rule in rules.items() if rule.causes}
+    # What was found on one stream divides the run only where segments say so.
+    known = list_steps(run)
+    if run.window != REPEATING:
+        known = known.filter(pl.col("source") != FOUND_ON_DEVICE)
+    steps = known.select("rank", "step", step_ns="start_ns", step_end_ns="end_ns")
     if steps.group_by("rank").len().filter(pl.col("len") >= LEAST_STEPS).height:
-        return [_mark(f, steps) for f in found]
+        return [_mark(f, steps) if f.rule in idle else f for f in found]
     if run.rows("device_ops") < LEAST_OPERATIONS:
         return list(found)
-    return [_mark_pause(f) for f in found]
+    return [_mark_pause(f) if f.rule in idle else f for f in found]
 
 
 def _mark_pause(found: Finding) -> Finding:

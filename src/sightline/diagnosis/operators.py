@@ -48,9 +48,10 @@ def find_main_operator(run: Run, gaps: pl.DataFrame) -> Operator | None:
     """The operator, the innermost that does, in which more than half of this time lies.
 
     `gaps` have `duration_ns`, and `host_op_id` or `launch_id` or both (rows of idle_rules have):
-    where the thread was in nothing, the launch that ends the gap says whose it is.
+    where the thread was in nothing, the launch that ends the gap says whose it is, if its operator
+    was running for half of the gap: what a thread is in when a long gap ends did not fill it.
     """
-    host = run.table("host_ops", ["host_op_id", "parent_id", "layer", "name"])
+    host = run.table("host_ops", ["host_op_id", "parent_id", "layer", "name", "start_ns", "end_ns"])
     ops = host.filter(pl.col("layer") == "op").get_column("host_op_id")
     whole = gaps.get_column("duration_ns").sum()
     if ops.is_empty() or gaps.is_empty() or not whole:
@@ -58,6 +59,8 @@ def find_main_operator(run: Run, gaps: pl.DataFrame) -> Operator | None:
     known = [c for c in ("host_op_id", "launch_id") if c in gaps.columns]
     at = find_host_ancestor(run, gaps.select(pl.coalesce(known)).to_series(), ops)
     ns = gaps.get_column("duration_ns")
+    if "host_op_id" in known and "launch_id" in known:
+        at = _keep_running(host, at, gaps)
     while at.null_count() < at.len():
         rows = find_rows(host.get_column("host_op_id"), at)
         inside = pl.DataFrame({"at": at, "name": host.get_column("name").gather(rows), "ns": ns})
@@ -70,3 +73,13 @@ def find_main_operator(run: Run, gaps: pl.DataFrame) -> Operator | None:
             return Operator(name, count, 100 * taken / whole)
         at = find_host_ancestor(run, host.get_column("parent_id").gather(rows), ops)
     return None
+
+
+def _keep_running(host: pl.DataFrame, at: pl.Series, gaps: pl.DataFrame) -> pl.Series:
+    """The operators, null where only a launch tells of one, and it ran for less than half."""
+    rows = find_rows(host.get_column("host_op_id"), at)
+    begun, ended = (host.get_column(name).gather(rows) for name in ("start_ns", "end_ns"))
+    both = pl.min_horizontal("end_ns", pl.lit(ended)) - pl.max_horizontal("start_ns", pl.lit(begun))
+    fills = 2 * both >= pl.col("duration_ns")
+    keep = pl.col("host_op_id").is_not_null() | fills.fill_null(value=False)
+    return gaps.select(pl.when(keep).then(pl.lit(at))).to_series()

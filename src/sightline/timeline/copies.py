@@ -15,6 +15,7 @@ from sightline.timeline.host_ranges import find_host_ancestor, list_saving_range
 
 # Up to here a copy from pageable memory is staged at once and its call returns (CUDA Runtime API,
 # "API synchronization behavior": transfers of 64 KB or less); it takes no longer than its launch.
+LEAST_OPERATIONS = 10  # ours: fewer show no pattern
 SMALL_BYTES = 65_536
 CAUSES = (
     causes.UPLOAD,
@@ -98,3 +99,12 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
     inside = clip_intervals(ops.select(*_BY, "start_ns", "end_ns", "class_"), windows, _BY)
     parts = partition_windows(inside, windows, _BY, (COMPUTE, COMMUNICATION, *CAUSES))
     return parts.select(*_BY, *(pl.col(f"{cause}_ns").alias(cause) for cause in CAUSES))
+
+
+def ran_enough(run: Run) -> bool:
+    """Whether the device did anything to judge: a kernel, or ten copies and memsets.
+
+    A program that ended as it began leaves one memset, which is all of its window.
+    """
+    kinds = run.columns("device_ops", ("kind",)).get_column("kind")
+    return kinds.len() >= LEAST_OPERATIONS or not kinds.is_in(["memcpy", "memset"]).all()

@@ -45,7 +45,7 @@ KINDS = (
     ("convolution", r"(?i)conv"),
     ("matrix product", r"(?i)::_?(?:addmm|mm|bmm|baddbmm|matmul|linear|mv|addmv|dot|einsum)"
      r"|mkldnn_linear|attention|_scaled_mm|lstm|gru"),
-    ("normalization", r"(?i)norm"),
+    ("normalization", r"(?i)norm(?:[^a]|$)"),  # aten::normal_ draws numbers
     ("pooling", r"(?i)pool|upsample|interpolate"),
     ("embedding and indexing", r"(?i)embedding|index|gather|scatter|::take|masked"),
     ("reduction", r"(?i)::(?:sum|mean|max|min|amax|amin|arg|cumsum|sort|topk|std|var|prod|all|any)"

@@ -15,6 +15,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.build import NOTABLE_PCT
 from sightline.timeline.device_use import has_use
 from sightline.timeline.host_parts import has_only_host
+from sightline.timeline.segments import select_repeating
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
 IDLE_PCT = 15.0
@@ -43,7 +44,7 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
         if has_use(run):
             return "No findings: nothing stands out in how the GPUs were used."
         return "No findings: the recording has no GPU operations."
-    rows = run.ask("breakdown")
+    rows = select_repeating(run).ask("breakdown")
     worst = rows.sort("compute_pct").row(0, named=True)
     healthy = (
         worst["idle_pct"] <= IDLE_PCT
@@ -51,12 +52,15 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
         and worst["exposed_copy_pct"] <= NOTABLE_PCT
     )
     said = "Healthy" if healthy else "No single change gains 5 %"
-    behind = "only faster kernels can shorten it" if healthy else "see below"
+    remarks = any(f.is_remark and not f.abstained for f in found)
+    behind = "; see the remarks below" if remarks and not healthy else ""
+    if healthy:
+        behind = "; what is left to gain lies in its kernels"
     return (
         f"{said}: the GPU computes for {format_pct(worst['compute_pct'])} of the window or more "
         f"(idle {format_pct(worst['idle_pct'])}, exposed communication "
         f"{format_pct(worst['exposed_comm_pct'])}, copies "
-        f"{format_pct(worst['exposed_copy_pct'])}); {behind}."
+        f"{format_pct(worst['exposed_copy_pct'])}){behind}."
     )
 
 

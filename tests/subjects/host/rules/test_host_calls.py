@@ -53,7 +53,23 @@ def test_allocations_blocking_copies_and_launches_in_a_loop(tmp_path: Path) -> N
 def test_waits_for_the_device(tmp_path: Path) -> None:
     found = by_cause(calling(tmp_path, ("cudaLaunchKernel", 1), ("cudaDeviceSynchronize", 99)))
     assert list(found) == ["wait"]
-    assert found["wait"].cost_ns == 4_950 * US
+    assert (found["wait"].cost_ns, found["wait"].gain) == (4_950 * US, None)
+
+
+def test_long_waits_are_no_set_up(tmp_path: Path) -> None:
+    found = by_cause(calling(tmp_path, ("cudaLaunchKernel", 1), ("cuEventSynchronize", 200_000)))
+    assert found["wait"].cost_ns == 50 * 200_000 * US
+
+
+def test_a_long_time_without_calls(tmp_path: Path) -> None:
+    """200 calls of 5 µs, 100 µs apart, and 100 ms of the program's own in the middle."""
+    export = Export()
+    for i in range(200):
+        at = (105 * i + (100_000 if i >= 100 else 0)) * US
+        export.api("cudaStreamQuery", at, at + 5 * US, 0)
+    found = by_cause(exports.opened(tmp_path, export))
+    assert list(found) == ["silence"]
+    assert (found["silence"].cost_ns, found["silence"].gain) == (100_100 * US, None)
 
 
 def test_set_up_is_no_loop(tmp_path: Path) -> None:

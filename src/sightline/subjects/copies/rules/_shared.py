@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.algebra.window import select_starting_in
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_ns, format_pct
 from sightline.diagnosis.build import (
@@ -17,6 +18,7 @@ from sightline.diagnosis.build import (
     Advice,
     Evidence,
     Loss,
+    grade_severity,
     keep_notable,
     make_finding,
 )
@@ -26,10 +28,11 @@ from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
 from sightline.subjects.copies.link import measure_link
 from sightline.timeline.classes import COMPUTE, list_class
-from sightline.timeline.copies import select_copies
+from sightline.timeline.copies import SMALL_BYTES, ran_enough, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 
+_MOST_ONCE = 2  # copies of one kind that are no loop's (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
 
@@ -52,7 +55,7 @@ def find_exposed_copies(
     `sent_ahead`: the fix hides them behind computing. `with_host`: without the copies, what the
     host does before each of their calls goes too.
     """
-    if not run.rows("device_ops"):
+    if not run.rows("device_ops") or not ran_enough(run):
         return
     # With the host's work for them, their end gains what is mostly another problem's.
     least = NOTABLE_PCT if with_host else LOOK_PCT
@@ -115,7 +118,36 @@ def find_exposed_copies(
         ),
         title=title,
     )
+    if copies.height <= _MOST_ONCE:
+        found = _keep_sending(run, found, copies, alone)
     yield from keep_notable(run, found)
+
+
+def _keep_sending(run: Run, found: Finding, copies: pl.DataFrame, alone_ns: int) -> Finding:
+    """The finding about copies that are made once: what they send still has to be sent.
+
+    It gains what they take over the fastest rate at which a copy between host and device ran here.
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    rates = run.table("device_ops", ["copy_kind", "bytes", "start_ns", "end_ns"]).filter(
+        pl.col("copy_kind").is_in(["HtoD", "DtoH"]) & (pl.col("bytes") >= SMALL_BYTES)
+    )
+    best = rates.select((pl.col("bytes") / length).max()).item()
+    size = copies.get_column("bytes").sum()
+    if found.gain_ns is None or not best or not size:
+        return found
+    least = int(size / best)
+    gain = max(0, min(found.gain_ns, alone_ns - least))
+    line = f"made once: at the fastest rate of any copy here its bytes take {format_ns(least)}"
+    share = 100 * gain / max(find_largest(run.ask("breakdown"), "window_ns"), 1)
+    return replace(
+        found,
+        title="A copy that is made once",
+        gain=Price(gain, "ns"),
+        severity=grade_severity(share),
+        evidence=(*found.evidence, line),
+        fix="send it from or to pinned memory, or in parts while the GPU still computes",
+    )
 
 
 def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:

@@ -16,8 +16,9 @@ Evidence
 
 Threshold
     Ten calls and more, so that it is a loop, and over 5 % of the time from the thread's first call
-    to its last one (TraceLens agent, 2026-08: its threshold for copies). Calls of over 100 ms are
-    set-up at first use, and left out (as in allocator-churn).
+    to its last one (TraceLens agent, 2026-08: its threshold for copies). Allocations and launches
+    of over 100 ms are set-up at first use, and left out (as in allocator-churn). Waits have no
+    gain: what they waited for may have been needed. A time without calls is told from 30 % on.
 
 Fix
     By what they do: allocate once before the loop; copy asynchronously, from pinned memory, and
@@ -45,6 +46,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import (
+    CRITICAL_PCT,
     NOTABLE_PCT,
     Advice,
     Evidence,
@@ -58,6 +60,7 @@ RULE = Rule("host-calls", "Calls that hold the host")
 
 _LEAST = 10
 _SET_UP_NS = 100_000_000
+_MOST_PCT = 50.0
 _NEXT = "record the GPU's work, too (nsys profile --trace=cuda), to see what it does meanwhile"
 
 
@@ -106,8 +109,11 @@ def check(run: Run) -> Iterator[Finding]:
         windows.select("rank", "pid", "tid"), on=["rank", "pid", "tid"], how="semi"
     )
     calls = calls.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
-    calls = calls.filter(pl.col("ns") < _SET_UP_NS)
     calls = calls.with_columns(deed=_name_deeds(Texts(calls.get_column("name"))))
+    # What waits for the GPU takes as long as that needs.
+    waits = pl.col("deed").is_in(["copy", "wait"]).fill_null(value=False)
+    calls = calls.filter((pl.col("ns") < _SET_UP_NS) | waits)
+    yield from _report_silence(run, calls)
     for deed in _DEEDS:
         mine = calls.filter(pl.col("deed") == deed.name)
         if _is_loop(mine, deed.name):
@@ -170,19 +176,65 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
             },
         ),
         Advice(
-            fix=f"{_advise(run, deed.name)}; {_NEXT}",
+            fix=f"{_NEXT}; then {_advise(run, deed.name)}"
+            if deed.name == "wait"
+            else f"{_advise(run, deed.name)}; {_NEXT}",
             verify="sightline stats api_calls AFTER: total_ns of these calls",
             cause=deed.cause,
             sources=("CUDA Runtime API: API synchronization behavior",),
         ),
         price=(
             make_price(min(cost, window), "ns", pct),
-            make_price(max(0, min(worst, window) - round(float(usual))), "ns"),
+            # What the host waited for may all have been needed.
+            None
+            if deed.name == "wait"
+            else make_price(max(0, min(worst, window) - round(float(usual))), "ns"),
         ),
         severity=grade_severity(pct),
         confidence="low",
         title=deed.title,
         method="bound: the time that these calls hold the thread, but for one of each",
+        states_limit=deed.name == "wait" and pct >= _MOST_PCT,
+    )
+
+
+def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
+    """The longest time in which the thread makes no call, where that is much of its time."""
+    place = ["rank", "pid", "tid"]
+    ordered = calls.sort(*place, "start_ns").with_columns(
+        since=pl.col("end_ns").cum_max().shift(1).over(place),
+        before=pl.col("name").shift(1).over(place),
+    )
+    gap = pl.col("start_ns") - pl.col("since")
+    longest = ordered.drop_nulls("since").with_columns(gap=gap).top_k(1, by="gap").to_dicts()
+    window = max(find_longest_call_window(run), 1)
+    pct = 100 * longest[0]["gap"] / window if longest else 0.0
+    if pct < CRITICAL_PCT:
+        return
+    row = longest[0]
+    yield build_finding(
+        RULE,
+        f"For {format_ns(row['gap'])} in a row, {format_pct(pct)} of the time between its first "
+        "call and its last one, the host calls nothing of the GPU's.",
+        Evidence(
+            [
+                f"between the end of  {row['before']}  and the next  {row['name']}",
+                "the GPU's work was not recorded: what it did meanwhile is not known",
+            ],
+            rows=[{"rank": row["rank"], "start_ns": row["since"], "end_ns": row["start_ns"]}],
+            where={"ranks": [row["rank"]], "cause": "silence"},
+        ),
+        Advice(
+            fix="see what the program does there (sightline run --cpu-stacks perf_event -- PROGRAM "
+            f"names the functions): reading, preparing, computing on the CPU; {_NEXT}",
+            verify="sightline stats api_calls AFTER: the time between calls",
+            cause="the program's own code between two calls",
+        ),
+        price=(make_price(row["gap"], "ns", pct), None),
+        severity="warning",
+        confidence="high",
+        title="The host calls nothing for long",
+        states_limit=pct >= _MOST_PCT,
     )
 
 

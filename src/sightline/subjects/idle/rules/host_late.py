@@ -34,11 +34,13 @@ References
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import fit_text
 from sightline.core.units import format_pct
@@ -63,6 +65,8 @@ RULE = Rule(
 )
 
 _TITLE_WIDTH = 48
+# The C library's and Python's functions that read a line or a character from whoever types it.
+_PROMPTS = r"^(?:f?getc(?:har)?|_IO_getc|f?gets|f?scanf|getline|readline)\b|built-in function input"
 _ELSE = "does something else."
 _MAYBE_AWAY = "computing, or was not scheduled"
 
@@ -116,6 +120,15 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
         confidence="medium",
         title=_name(collector.deed if collector else None, place),
     )
+    if place and re.search(_PROMPTS, place):
+        found = replace(
+            found,
+            title="The program waits for input",
+            severity="info",
+            gain=Price(0, "ns"),
+            fix="nothing to speed up: somebody or another program has to answer; leave it out of "
+            "the measured part",
+        )
     yield from keep_notable(run, found)
 
 

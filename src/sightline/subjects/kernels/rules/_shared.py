@@ -112,6 +112,12 @@ def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     return kernels.with_columns(owner=owner, shapes=shapes.gather(find_rows(ids, owner)))
 
 
+def _is_launched(run: Run) -> bool:
+    """Whether a replay knows what most operations wait for: migrations of pages have no launch."""
+    launches = run.columns("device_ops", ("launch_id",)).get_column("launch_id")
+    return 2 * launches.null_count() <= launches.len() or not run.rows("host_ops")
+
+
 def find_shorter_kernels(
     run: Run,
     rule: Rule,
@@ -161,7 +167,7 @@ def find_shorter_kernels(
         run,
         rule,
         summary.format(share=format_pct(pct)),
-        Loss(cost_ns=cost, bound_ns=worst, change=without),
+        Loss(cost_ns=cost, bound_ns=worst, change=without if _is_launched(run) else None),
         Evidence(
             [*_describe_groups(shorter), *extra],
             rows=_list_longest(shorter),

@@ -90,7 +90,16 @@ def check(run: Run) -> Iterator[Finding]:
     has_bf16 = bool(known.get_column("bf16").all())
     limited = _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio")))
     shaped = limited.filter(pl.col("shaped")).get_column("length").sum()
-    fix = choose_fix(run, _NEUTRAL, pytorch=_advise(has_tf32, has_bf16), native=_NATIVE, jax=_JAX)
+    pytorch = _advise(has_tf32, has_bf16)
+    fix = choose_fix(
+        run,
+        _NEUTRAL,
+        pytorch=pytorch,
+        # A scaler of gradients is for who has gradients.
+        inference=pytorch.replace(" with a GradScaler", ""),
+        native=_NATIVE,
+        jax=_JAX,
+    )
     found = find_shorter_kernels(
         run,
         RULE,

@@ -1,0 +1,72 @@
+"""Hardly anything ran on the GPU: the program ended early, or never used it.
+
+Symptom
+    A handful of copies or memsets, and no kernel.
+
+Why it hurts
+    There is nothing to judge: shares of a window of microseconds say nothing of the program.
+
+Evidence
+    No kernel, and fewer than ten operations, in the recording; when the last call to the GPU's
+    driver ended.
+
+Threshold
+    Ten operations (ours: fewer show no pattern), none of them a kernel.
+
+Fix
+    See why the program stopped, or did not reach its kernels: its own output, an error that a call
+    returned, a GPU that it did not find. Then record it again.
+
+False positives
+    A tool that only copies once.
+
+References
+    Ours, from recordings whose programs ended within their set-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_ns, format_several
+from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.timeline.copies import ran_enough
+
+RULE = Rule("hardly-any-work", "Hardly anything ran on the GPU")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one remark."""
+    if not run.rows("device_ops") or ran_enough(run):
+        return
+    calls = (
+        run.table("host_ops", ["layer", "name", "start_ns", "end_ns"])
+        .filter(pl.col("layer").is_in(["runtime", "driver"]))
+        .sort("end_ns")
+    )
+    lines = []
+    if calls.height:
+        took = calls.item(-1, "end_ns") - calls.get_column("start_ns").min()
+        lines = [
+            f"{format_count(calls.height)} calls in {format_ns(took)}, the last one "
+            f"{calls.item(-1, 'name')}"
+        ]
+    count = format_several(run.rows("device_ops"), "copy or memset", "copies and memsets")
+    yield build_finding(
+        RULE,
+        f"No kernel ran, and {count}: the program ended before its work, or does none on the GPU.",
+        Evidence(lines),
+        Advice(
+            fix="see in the program's output why it ended, or whether it found the GPU; then "
+            "record it again",
+            verify="sightline stats kernels AFTER",
+            cause="the recording holds the set-up alone",
+        ),
+        severity="info",
+        confidence="high",
+        states_limit=True,
+    )

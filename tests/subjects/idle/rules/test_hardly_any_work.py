@@ -1,0 +1,28 @@
+"""hardly-any-work: a program that ended within its set-up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sightline import findings
+from support.rules import answers, assert_silent
+from support.traces import call, copy, kernel, launched, opened
+
+RULE = "hardly-any-work"
+
+
+def test_one_memset_is_no_window_to_judge(tmp_path: Path) -> None:
+    fill = kernel("Memset (Device)", 20, 2, cat="gpu_memset")
+    run = opened(tmp_path, [*launched(0, fill, "cudaMemset"), call("cudaFree", 400_000, 10)])
+    (found,) = answers(run, RULE)
+    assert "No kernel ran, and 1 copy or memset" in found.summary
+    assert found.evidence == ("2 calls in 400.0 ms, the last one cudaFree",)
+    said = [f for f in findings(run) if not f.abstained]
+    assert [f.rule for f in said] == [RULE]
+
+
+def test_a_kernel_or_ten_copies_are_work(tmp_path: Path) -> None:
+    one = launched(0, kernel("k", 20, 2))
+    assert_silent(opened(tmp_path / "a", one), RULE)
+    copies = [launched(30 * n, copy("Memcpy HtoD", 30 * n + 9, 2, 8)) for n in range(10)]
+    assert_silent(opened(tmp_path / "b", copies), RULE)
