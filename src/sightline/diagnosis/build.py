@@ -17,7 +17,6 @@ from sightline.replay.gains import (
     Change,
     Gain,
     name_next_limit,
-    replay_both,
     replay_gain,
     sum_windows,
 )
@@ -110,7 +109,7 @@ def make_finding(
         if not any(caller[0] in line for line in lines):
             lines.append(f"{format_pct(caller[1])} of it comes from  {caller[0]}")
     if loss.change is not None:
-        replayed = replay_both(run, loss.change)[1] if is_bound else replay_gain(run, loss.change)
+        replayed = replay_gain(run, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         if rule.causes:
             gain_ns = min(gain_ns, _measure_hidden(run))
