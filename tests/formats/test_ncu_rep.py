@@ -207,11 +207,11 @@ LAUNCHED = {
     ids=["launch", "attribute of the kernel", "the table of GPUs, by name"],
 )
 def test_sms_of_a_report_that_was_cut_from_its_session(tmp_path, device, stated):
-    """8 blocks on 80 SMs, wherever their number is from."""
+    """8 blocks of 256 threads on 80 SMs, wherever their number is from."""
     kernel = Kernel(grid=(8, 1, 1), metrics=LAUNCHED | stated)
     run = opened(tmp_path, report([kernel], device=device))
     (found,) = answers(run, "ncu-small-grid")
-    assert "8 blocks on 80 SMs" in found.summary
+    assert "8 blocks of 256 threads on 80 SMs" in found.summary
 
 
 def test_sms_that_nobody_states(tmp_path):

@@ -21,6 +21,7 @@ from sightline.replay.gains import (
     sum_windows,
 )
 from sightline.timeline.callers import find_callers
+from sightline.timeline.causes import CLOCKS
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
 # communication are flagged above 5 % of the time), and critical above 30 % (XProf: collectives,
@@ -111,7 +112,7 @@ def make_finding(
     if loss.change is not None:
         replayed = replay_gain(run, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
-        if rule.causes:
+        if rule.causes and not set(rule.causes) & CLOCKS:
             gain_ns = min(gain_ns, _measure_hidden(run))
         method = "replay of the dependency graph without it"
         if is_bound:

@@ -21,6 +21,8 @@ from sightline.timeline.classes import COMPUTE, COPY, classify_run
 # and 9.0, and AMD's compute units (hardware.tsv; "CUDA C++ Programming Guide", technical
 # specifications per compute capability): the largest of them, so kernels get more room, not less.
 MOST_THREADS, MOST_REGISTERS, MOST_BLOCKS, WARP = 2_048, 65_536, 32, 32
+# Where so much of the work was beside other work, the recording shows that there is room (ours).
+_BESIDE = 0.9
 _DEVICE = ["rank", "device_id"]
 _SHAPE = (
     *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
@@ -81,7 +83,8 @@ def _list_demands(run: Run) -> pl.DataFrame:
     Without a resource are calls, communication (which mostly waits) and what nobody knows.
     """
     ops = run.table(
-        "device_ops", ["device_op_id", *_DEVICE, "copy_kind", "start_ns", "end_ns", *_SHAPE]
+        "device_ops",
+        ["device_op_id", *_DEVICE, "stream_id", "copy_kind", "start_ns", "end_ns", *_SHAPE],
     ).with_columns(of=classify_run(run).get_column("class_"))
     is_kernel = pl.col("of") == COMPUTE
     resource = (
@@ -94,11 +97,14 @@ def _list_demands(run: Run) -> pl.DataFrame:
     ops = ops.with_columns(resource=resource, share=share).filter(pl.col("resource").is_not_null())
     by = [*_DEVICE, "resource"]
     work = ((pl.col("end_ns") - pl.col("start_ns")) * pl.col("share")).sum()
-    # Two that ran beside each other took so much less than one after the other.
+    # Two that ran beside each other took so much less than one after the other; where much did,
+    # the streams that they were on may run beside each other all the time.
+    streams = pl.col("stream_id").n_unique()
+    rate = (pl.col("covered_ns") / pl.col("work")).clip(upper_bound=1.0)
     rates = (
         measure_cover(ops, by)
-        .join(ops.group_by(by).agg(work=work), on=by)
-        .with_columns(rate=(pl.col("covered_ns") / pl.col("work")).clip(upper_bound=1.0))
+        .join(ops.group_by(by).agg(work=work, streams=streams), on=by)
+        .with_columns(rate=pl.when(rate < _BESIDE).then(1 / pl.col("streams")).otherwise(rate))
         .with_row_index("number")
     )
     placed = ops.join(rates, on=by, how="left", maintain_order="left").select(

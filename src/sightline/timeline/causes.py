@@ -46,3 +46,4 @@ OTHER_COPY = "copy-bound"
 POWER = "power-capped"
 HEAT = "thermal"
 OTHER_CLOCK = "clock-throttled"
+CLOCKS = frozenset({POWER, HEAT, OTHER_CLOCK})

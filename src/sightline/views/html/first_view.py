@@ -7,18 +7,22 @@ panel, drawn from the data, in its place; classes and order are those of web/src
 from __future__ import annotations
 
 from html import escape
+from itertools import takewhile
 from typing import Any
 
-from sightline.core.page.declare import Block
 from sightline.core.units import format_bytes, format_joules, format_ns, format_pct
 
 
 def write_first_view(content: dict[str, Any]) -> str:
-    """The first panel's title, its lead, and its first card; nothing where a server makes it."""
+    """The first panel's title, its first sentences, and its first card.
+
+    Nothing where a server makes it.
+    """
     panel = content["panels"][0]
     blocks = panel["blocks"] or []
     parts = [_tag("h2", panel["title"])]
-    parts += [_tag("p", b["text"], "lead") for b in blocks if _is_lead(b)]
+    said = takewhile(lambda block: block["kind"] == "text", blocks)
+    parts += [_tag("p", block["text"], block["role"]) for block in said]
     cards = [card for block in blocks if block["kind"] == "findings" for card in block["cards"]]
     gains = [card for card in cards if has_gain(card)]
     if gains:
@@ -43,10 +47,6 @@ def write_panel_list(content: dict[str, Any]) -> str:
 def has_gain(card: dict[str, Any]) -> bool:
     """Whether fixing it gains something: time, memory or energy."""
     return bool(card["gain_ns"] or card["gain_bytes"] or card["gain_j"])
-
-
-def _is_lead(block: Block) -> bool:
-    return bool(block["kind"] == "text" and block["role"] == "lead")
 
 
 def _tag(name: str, text: str, role: str = "") -> str:

@@ -52,7 +52,8 @@ def test_a_pause_that_the_host_spent_in_json(tmp_path: Path) -> None:
 
 def test_a_pause_that_the_device_does_not_feel_stays(tmp_path: Path) -> None:
     """Idle in [110, 910). The second pause, from 985 to 1500, lies beside kernel b; what it delays
-    is the last kernel, on another stream. That one comes 880 µs earlier, as all calls do.
+    is the last kernel, on another stream. That one could come 880 µs earlier, as all calls do; no
+    more than the idle time is gained.
     """
     run = opened(
         tmp_path,
@@ -66,8 +67,8 @@ def test_a_pause_that_the_device_does_not_feel_stays(tmp_path: Path) -> None:
     assert_speaks(
         run,
         "host-late",
-        cost_ns=880_000,
-        gain_ns=880_000,
+        cost_ns=800_000,
+        gain_ns=800_000,
         evidence=["1 gap of 800.0 µs"],
         fix="host_op",
     )

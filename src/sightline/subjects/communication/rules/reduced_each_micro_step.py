@@ -44,6 +44,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_pct
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops
@@ -93,12 +94,16 @@ def check(run: Run) -> Iterator[Finding]:
             where={"ranks": early.get_column("rank").unique().sort().to_list()},
         ),
         Advice(
-            fix="sum locally until the last micro-step:  with model.no_sync():  in DDP, "
-            "set_requires_gradient_sync(False) in FSDP2, accelerator.accumulate(model) in "
-            "Accelerate",
+            fix=choose_fix(
+                run,
+                "sum locally, and reduce once for all micro-steps of a step",
+                pytorch="sum locally until the last micro-step:  with model.no_sync():  in DDP, "
+                "set_requires_gradient_sync(False) in FSDP2, accelerator.accumulate(model) in "
+                "Accelerate",
+            ),
             verify="sightline stats comm_exposure AFTER: transfer_ns",
             cause="gradients are accumulated, and each micro-step's backward reduces them",
-            sources=("PyTorch documentation: DistributedDataParallel.no_sync",),
+            sources=("Li et al., PyTorch Distributed (2020): gradient accumulation",),
         ),
         confidence="high" if _knows_backward(run) else "medium",
     )
