@@ -21,13 +21,14 @@ from sightline.replay.gains import (
     sum_windows,
 )
 from sightline.timeline.callers import find_callers
-from sightline.timeline.causes import CLOCKS
+from sightline.timeline.causes import HEAT, OTHER_CLOCK, POWER
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
 # communication are flagged above 5 % of the time), and critical above 30 % (XProf: collectives,
 # transfers and shuffles above 30 % of the step bound it).
 NOTABLE_PCT, CRITICAL_PCT = 5.0, 30.0
 
+_OF_CLOCKS = {POWER, HEAT, OTHER_CLOCK}  # what makes kernels longer, and no device idle
 MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in the analyses
 
 
@@ -112,7 +113,7 @@ def make_finding(
     if loss.change is not None:
         replayed = replay_gain(run, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
-        if rule.causes and not set(rule.causes) & CLOCKS:
+        if rule.causes and not set(rule.causes) & _OF_CLOCKS:
             gain_ns = min(gain_ns, _measure_hidden(run))
         method = "replay of the dependency graph without it"
         if is_bound:

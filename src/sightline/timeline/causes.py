@@ -46,4 +46,3 @@ OTHER_COPY = "copy-bound"
 POWER = "power-capped"
 HEAT = "thermal"
 OTHER_CLOCK = "clock-throttled"
-CLOCKS = frozenset({POWER, HEAT, OTHER_CLOCK})

@@ -97,7 +97,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix=choose_fix(
                 run,
                 "sum locally, and reduce once for all micro-steps of a step",
-                pytorch="sum locally until the last micro-step:  with model.no_sync():  in DDP, "
+                training="sum locally until the last micro-step:  with model.no_sync():  in DDP, "
                 "set_requires_gradient_sync(False) in FSDP2, accelerator.accumulate(model) in "
                 "Accelerate",
             ),

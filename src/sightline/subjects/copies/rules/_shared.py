@@ -118,13 +118,21 @@ def find_exposed_copies(
         ),
         title=title,
     )
-    if copies.height <= _MOST_ONCE:
+    if copies.height <= _MOST_ONCE and _is_last(run, copies):
         found = _keep_sending(run, found, copies, alone)
     yield from keep_notable(run, found)
 
 
+def _is_last(run: Run, copies: pl.DataFrame) -> bool:
+    """Whether nothing that computes begins behind these copies: nothing is left to hide them."""
+    kernels = list_class(run, COMPUTE, ["rank", "device_id", "start_ns"])
+    kernels = select_starting_in(kernels, run.ask("windows"))
+    first = copies.get_column("start_ns").min()
+    return kernels.height > 0 and not (kernels.get_column("start_ns") > first).any()
+
+
 def _keep_sending(run: Run, found: Finding, copies: pl.DataFrame, alone_ns: int) -> Finding:
-    """The finding about copies that are made once: what they send still has to be sent.
+    """The finding about copies that are made once, at the end: they still have to be sent.
 
     It gains what they take over the fastest rate at which a copy between host and device ran here.
     """
