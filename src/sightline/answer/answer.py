@@ -148,6 +148,12 @@ class Answer:
         parts = [f"{row['free']} {format_pct(row['gain_pct'])}" for row in rows]
         return f"Shorter by, if it took no time: {', '.join(parts)}."
 
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know of the figures, in sentences: of which part, of which program."""
+        said = (self.segments_note, self.recorder_note, self.ladder_note)
+        return [note for note in said if note]
+
     @cached_property
     def about(self) -> list[str]:
         """What was recorded: tools, devices, window, how much."""

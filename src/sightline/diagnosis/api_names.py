@@ -6,10 +6,9 @@ import re
 from dataclasses import replace
 
 from sightline.core.model.declare import Finding
+from sightline.timeline.api_calls import RUNTIME_VERSION
 
-# CUPTI names callbacks of the runtime by the version in which a call last changed
-# (cudaMemcpyAsync_v3020, cudaGraphLaunch_v10000); cuMemAlloc_v2 is a name of the driver itself.
-_VERSION = re.compile(r"\b(cuda[A-Z]\w*?)_v\d{4,5}\b")
+_VERSIONED = re.compile(rf"\b(cuda[A-Z]\w*?){RUNTIME_VERSION}\b")
 
 
 def drop_versions(found: list[Finding]) -> list[Finding]:
@@ -28,4 +27,4 @@ def drop_versions(found: list[Finding]) -> list[Finding]:
 
 
 def _drop(text: str | None) -> str | None:
-    return None if text is None else _VERSION.sub(r"\1", text)
+    return None if text is None else _VERSIONED.sub(r"\1", text)

@@ -19,9 +19,8 @@ from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.registry import OF_ENERGY, OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.core.units import format_ns
 from sightline.diagnosis.build import LOWER
+from sightline.timeline.copies import LEAST_OPERATIONS
 
-# A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
-_LEAST_OPS = 10
 # `Finding.where` holds it where the program is held to a rate: its rounds a second.
 HELD = "held_hz"
 
@@ -40,7 +39,7 @@ def price_findings(
     was recorded: the device operations, and the longest window.
     """
     limits = tuple(gate.filter(pl.col("effect") == "lowers").get_column("text"))
-    is_handful = 0 < operations < _LEAST_OPS
+    is_handful = 0 < operations < LEAST_OPERATIONS
     return [
         f if f.abstained else _price(f, limits, is_handful, window_ns)
         for f in _hold_rate(_merge_lateness(list(found), rules), rules)

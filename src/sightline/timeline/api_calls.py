@@ -11,6 +11,9 @@ import polars as pl
 
 from sightline.core.algebra.lookup import Texts
 
+# CUPTI names callbacks of the runtime by the version in which a call last changed
+# (cudaMemcpyAsync_v3020, cudaGraphLaunch_v10000); cuMemAlloc_v2 is a name of the driver itself.
+RUNTIME_VERSION = r"_v\d{4,5}"
 # CUDA Runtime API, "API synchronization behavior": calls that may return only when a stream, an
 # event, the device, or their own copy or memset is done. Whether one did is for its times to say.
 _WAITS = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.timeline.host_ranges import IN_API
 
 _PROCESS = ["rank", "pid"]
-_API = pl.col("layer").is_in(["runtime", "driver"])
 # Fewer calls are a look at what devices there are, and no program (ours).
 LEAST_CALLS = 100
 
@@ -30,7 +30,7 @@ def _list_call_windows(run: Run) -> pl.DataFrame:
     if host.select((pl.col("layer").is_in(["op", "step"])).any()).item():
         return nothing
     return (
-        host.filter(_API)
+        host.filter(IN_API)
         .group_by(*_PROCESS, "tid")
         .agg(pl.col("start_ns").min(), pl.col("end_ns").max(), calls=pl.len().cast(pl.Int64))
         .filter(pl.col("calls") >= LEAST_CALLS)

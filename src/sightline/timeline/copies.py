@@ -15,8 +15,9 @@ from sightline.timeline.host_ranges import find_host_ancestor, list_saving_range
 
 # Up to here a copy from pageable memory is staged at once and its call returns (CUDA Runtime API,
 # "API synchronization behavior": transfers of 64 KB or less); it takes no longer than its launch.
-LEAST_OPERATIONS = 10  # ours: fewer show no pattern
 SMALL_BYTES = 65_536
+# A recording of fewer operations shows no pattern (ours: one training step launches hundreds).
+LEAST_OPERATIONS = 10
 CAUSES = (
     causes.UPLOAD,
     causes.DOWNLOAD,

@@ -12,7 +12,7 @@ from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import Texts
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import launches_graph, launches_kernels
-from sightline.timeline.host_ranges import list_capture_ranges
+from sightline.timeline.host_ranges import IN_API, list_capture_ranges
 
 _THREAD = ["rank", "pid", "tid"]
 # Where fewer than half of the launches have their work, calls and work were not linked: nothing is
@@ -35,10 +35,7 @@ def _list_lost_launches(run: Run) -> pl.DataFrame:
     nothing = calls.select("rank", "start_ns").clear()
     linked = run.columns("device_ops", ("launch_id",)).get_column("launch_id").drop_nulls()
     names = Texts(calls.get_column("name"))
-    is_launch = (launches_kernels(names) | launches_graph(names)) & calls.get_column("layer").is_in(
-        ["runtime", "driver"]
-    )
-    calls = calls.filter(is_launch)
+    calls = calls.filter(launches_kernels(names) | launches_graph(names), IN_API)
     has_work = calls.get_column("host_op_id").is_in(linked.unique().implode())
     lost, own = calls.filter(~has_work), calls.filter(has_work)
     if lost.is_empty() or own.height < _LEAST_LINKED * calls.height:

@@ -168,10 +168,7 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
     found = found.hstack(take_rows(calls, called))
-    earlier = find_rows(host.get_column("host_op_id"), found.get_column("launch_before"))
-    found = _find_lost_launches(
-        run, found.with_columns(called_before_ns=host.get_column("start_ns").gather(earlier))
-    )
+    found = _find_lost_launches(run, found, host)
     found = _cut_at_launch(found, measure_launch_latency(ops, host))
     ranges, names = list_ranges(run)
     loading = ranges.filter(loads_code(names) & (ranges.select(IN_API | _IS_COST).to_series()))
@@ -239,14 +236,18 @@ def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _find_lost_launches(run: Run, found: pl.DataFrame) -> pl.DataFrame:
+def _find_lost_launches(run: Run, found: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     """Gaps with `lost_ns`: when work was launched in between that is not in the recording.
 
     It was launched behind the operation before the gap, and ahead of that behind it: the device may
     have run it all the while.
     """
     lost = list_lost_launches(run)
-    row = find_next(found, "called_before_ns", lost, "start_ns", ["rank"])
+    if lost.is_empty():
+        return found.with_columns(lost_ns=pl.lit(None, pl.Int64))
+    earlier = find_rows(host.get_column("host_op_id"), found.get_column("launch_before"))
+    called = found.with_columns(called_before_ns=host.get_column("start_ns").gather(earlier))
+    row = find_next(called, "called_before_ns", lost, "start_ns", ["rank"])
     found = found.with_columns(lost_ns=lost.get_column("start_ns").gather(row))
     between = pl.col("lost_ns") < pl.col("call_ns")
     return found.with_columns(

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.lookup import Texts, find_rows, take_rows
+from sightline.core.algebra.intervals import measure_cover_between
+from sightline.core.algebra.lookup import Texts
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
+from sightline.timeline.launching import list_launching_threads
 
 # Refresh rates of displays, Hz (CTA-861 and VESA DMT; 72 and 90 of headsets), and film's.
 DISPLAY_HZ = (24, 25, 30, 48, 50, 60, 72, 75, 85, 90, 100, 120, 144, 165, 175, 200, 240, 360)
@@ -87,7 +88,7 @@ def _find_pace(run: Run) -> Pace | None:
     display = calls.filter(names.match(_DISPLAYS))
     asleep = calls.filter(names.match(_SLEEPS) & calls.get_column("launches"))
     idle = _list_idle(run, rank)
-    slept = _measure_both(asleep, idle)
+    slept = int(measure_cover_between(idle, "start_ns", "end_ns", asleep, ["rank"]).sum())
     idle_ns = sum_column(idle.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
     near = any(abs(1e9 / period / hz - 1) <= _NEAR for hz in DISPLAY_HZ)
     is_shown = display.height >= _EVEN_SHARE * periods and near
@@ -127,37 +128,19 @@ def _find_even_period(run: Run, rank: int, window: pl.DataFrame) -> tuple[int, i
 
 def _list_calls(run: Run, rank: int, window: pl.DataFrame) -> pl.DataFrame:
     """What the host of a rank did in the window, with `launches`: on the thread that launches."""
-    host = run.table("host_ops", ["host_op_id", "rank", "pid", "tid", "name", "start_ns", "end_ns"])
-    launch = run.columns("device_ops", ("launch_id",)).get_column("launch_id").drop_nulls()
-    launched = take_rows(host, find_rows(host.get_column("host_op_id"), launch)).filter(
-        pl.col("rank") == rank
-    )
-    threads = launched.group_by("pid", "tid").len().sort("len", "tid", descending=[True, False])
-    main = threads.row(0, named=True) if threads.height else {"pid": None, "tid": None}
+    host = run.table("host_ops", ["rank", "pid", "tid", "name", "start_ns", "end_ns"])
+    threads = list_launching_threads(run).filter(pl.col("rank") == rank)
+    busiest = threads.sort("launches", "tid", descending=[True, False]).select("pid", "tid").head(1)
+    pid, tid = busiest.row(0) if busiest.height else (None, None)
     return host.filter(
         (pl.col("rank") == rank)
         & (pl.col("end_ns") > window.item(0, "window_start_ns"))
         & (pl.col("start_ns") < window.item(0, "window_end_ns"))
-    ).with_columns(
-        launches=pl.col("pid").eq_missing(main["pid"]) & pl.col("tid").eq_missing(main["tid"])
-    )
+    ).with_columns(launches=pl.col("pid").eq_missing(pid) & pl.col("tid").eq_missing(tid))
 
 
 def _list_idle(run: Run, rank: int) -> pl.DataFrame:
     """The gaps of a rank's first device."""
     gaps = run.ask("idle_gaps").filter(pl.col("rank") == rank)
     first = gaps.get_column("device_id").min()
-    return gaps.filter(pl.col("device_id") == first).select("start_ns", "end_ns")
-
-
-def _measure_both(asleep: pl.DataFrame, idle: pl.DataFrame) -> int:
-    """How long the thread slept while the device had nothing to do, ns."""
-    if asleep.is_empty() or idle.is_empty():
-        return 0
-    one = pl.lit(0, pl.Int64).alias("one")
-    whole = measure_cover(asleep.select(one, "start_ns", "end_ns"), ["one"]).item(0, "covered_ns")
-    idle = idle.select(one, "start_ns", "end_ns")
-    both = pl.concat([asleep.select(one, "start_ns", "end_ns"), idle])
-    either = measure_cover(both, ["one"]).item(0, "covered_ns")
-    covered = measure_cover(idle, ["one"]).item(0, "covered_ns")
-    return int(whole + covered - either)
+    return gaps.filter(pl.col("device_id") == first).select("rank", "start_ns", "end_ns")

@@ -70,10 +70,14 @@ def measure_whole(run: Run) -> int:
 def select_repeating(run: Run) -> Run:
     """The run, with answers about what repeats where much of it happens once; else as it is.
 
-    A window that a person chose stays.
+    A window that a person chose stays. Who asks again gets the same run, with its answers.
     """
     if run.window is not None or not run.rows("device_ops"):
         return run
+    return run.once(_select_repeating)
+
+
+def _select_repeating(run: Run) -> Run:
     return run if find_repeating_part(run).is_empty() else run.with_window(REPEATING)
 
 

@@ -66,10 +66,9 @@ def _where(answer: Answer) -> Iterator[str]:
     if len(rows) > MAX_RANKS:
         yield ""
         yield f"{len(rows) - MAX_RANKS} more: `sightline stats breakdown`"
-    for note in (answer.segments_note, answer.recorder_note, answer.ladder_note):
-        if note:
-            yield ""
-            yield escape_text(note)
+    for note in answer.notes:
+        yield ""
+        yield escape_text(note)
 
 
 def _findings(answer: Answer) -> Iterator[str]:

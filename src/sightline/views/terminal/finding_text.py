@@ -52,10 +52,11 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
         and worst["exposed_copy_pct"] <= NOTABLE_PCT
     )
     said = "Healthy" if healthy else "No single change gains 5 %"
-    remarks = any(f.is_remark and not f.abstained for f in found)
-    behind = "; see the remarks below" if remarks and not healthy else ""
     if healthy:
         behind = "; what is left to gain lies in its kernels"
+    else:
+        remarks = any(f.is_remark and not f.abstained for f in found)
+        behind = "; see the remarks below" if remarks else ""
     return (
         f"{said}: the GPU computes for {format_pct(worst['compute_pct'])} of the window or more "
         f"(idle {format_pct(worst['idle_pct'])}, exposed communication "

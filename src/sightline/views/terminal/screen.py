@@ -6,7 +6,7 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -183,10 +183,8 @@ def _where_the_time_went(answer: Answer) -> Iterator[Text]:
 
 
 def _notes(answer: Answer, width: int) -> Iterator[Text]:
-    """Which part of the program the figures are of."""
-    for note in (answer.segments_note, answer.recorder_note, answer.ladder_note):
-        if note:
-            yield from wrap_text(note, "", "", width)
+    for note in answer.notes:
+        yield from wrap_text(note, "", "", width)
 
 
 def _usage(usage: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[Text]:
@@ -296,10 +294,9 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     gains = answer.gains
     remarks = answer.remarks
     # What the run as a whole is bound by leads where the ranking puts it first.
-    bounds = takewhile(lambda f: f["states_limit"] and not has_gain(f), judged)
     # Start-up does not bind what repeats: what does is said behind it.
-    leads = list(islice(bounds, 2))
-    leads = leads[: 2 if leads and SEGMENT in leads[0]["where"] else 1]
+    most = 2 if judged and SEGMENT in judged[0]["where"] else 1
+    leads = list(takewhile(lambda f: f["states_limit"] and not has_gain(f), judged[:most]))
     shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
     for place, (number, finding) in enumerate(shown):
         if place:
@@ -329,12 +326,10 @@ def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
 def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:
     """The title, and at the right end the rule's name, which `sightline explain` takes."""
     title = make_printable(title)
-    right = rule
-    if len(title) + len(right) + 2 > width:
+    if len(title) + len(rule) + 2 > width:
         yield from (Text(line.plain, style=style) for line in wrap_text(title, "", "   ", width))
         title = ""
-    if title or right:
-        yield Text(title, style=style) + Text(right.rjust(width - len(title)), style="dim")
+    yield Text(title, style=style) + Text(rule.rjust(width - len(title)), style="dim")
 
 
 # The widest figures: 'costs 999.9 ms (100.0 %)', 'fix gains up to 999.9 ms (100.0 %)'.

@@ -15,11 +15,11 @@ from sightline.formats.nvidia.cupti import codes
 from sightline.formats.nvidia.cupti.codes import decode_codes, keep_known
 from sightline.formats.nvidia.cupti.device import TIME_LIMIT
 from sightline.formats.nvidia.cupti.file import CuptiFile
+from sightline.timeline.api_calls import RUNTIME_VERSION
 
 # nvToolsExt.h, nvtxPayloadType_t: unsigned and signed 64 bits, double, the same of 32 bits.
 _PAYLOADS = {1: "<Q", 2: "<q", 3: "<d", 4: "<I", 5: "<i", 6: "<f"}
 _RANGE_KINDS = {1: "pushpop", 2: "startend", 3: "mark"}  # tables.cpp
-_VERSION = r"_v\d{4,5}$"
 _LOOKUP = "Name of a kernel (Profiler)"  # as CUPTI's own kinds of overhead are called
 _TORCH_STEP = "ProfilerStep#"  # torch.profiler's own name of a step, as emit_nvtx passes it on
 _EMPTY = {
@@ -58,7 +58,7 @@ def _calls(file: CuptiFile, table: str, layer: str, domain: int) -> pl.DataFrame
     known = file.frame("call_names").filter(pl.col("domain") == domain)
     # CUPTI appends the version in which a call took its form (cudaLaunchKernel_v7000); a _v2 or _v3
     # is part of a driver call's own name.
-    own = pl.col("name").str.replace(_VERSION, "")
+    own = pl.col("name").str.replace(f"{RUNTIME_VERSION}$", "")
     names = dict(known.select("cbid", own).iter_rows())
     return frame.select(
         start_ns="start",

@@ -66,7 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("collectives"):
         return
-    rounds = _list_rounds(run)
+    backward = _list_backward(run)
+    rounds = _list_rounds(run, backward)
     early = rounds.filter("is_early")
     if early.is_empty() or early.get_column("step").n_unique() < _LEAST_STEPS:
         return
@@ -87,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
                 f"{times} rounds of the same sizes between two steps of the optimizer, "
                 f"{format_bytes(int(size))} a rank in all but the last ones",
                 "all of them launched by backward work"
-                if _knows_backward(run)
+                if backward.len()
                 else "who launches them was not recorded",
             ],
             rows=early.select(*_DEVICE, "device_op_id", "start_ns", "end_ns").head(5).to_dicts(),
@@ -105,16 +106,18 @@ def check(run: Run) -> Iterator[Finding]:
             cause="gradients are accumulated, and each micro-step's backward reduces them",
             sources=("Li et al., PyTorch Distributed (2020): gradient accumulation",),
         ),
-        confidence="high" if _knows_backward(run) else "medium",
+        confidence="high" if backward.len() else "medium",
     )
     yield from keep_notable(run, found)
 
 
-def _knows_backward(run: Run) -> bool:
-    return bool(run.rows("host_ops")) and bool(list_host_names(run).match(_BACKWARD).any())
+def _list_backward(run: Run) -> pl.Series:
+    """The host ranges of backward work, by id; none where they were not recorded."""
+    ids = run.table("host_ops", ["host_op_id"]).get_column("host_op_id")
+    return ids.filter(list_host_names(run).match(_BACKWARD))
 
 
-def _list_rounds(run: Run) -> pl.DataFrame:
+def _list_rounds(run: Run, backward: pl.Series) -> pl.DataFrame:
     """Reductions with `step` (optimizer steps before it), `rounds`, and whether it `is_early`."""
     comm = list_communication(run).filter(
         pl.col("op").str.contains(_REDUCES) & pl.col("size").is_not_null()
@@ -125,9 +128,7 @@ def _list_rounds(run: Run) -> pl.DataFrame:
         return _mark_early(comm.clear().with_columns(step=pl.lit(0, pl.UInt32)))
     step = find_latest(comm, "start_ns", updates, "start_ns", _DEVICE)
     comm = comm.with_columns(step=step).sort(*_DEVICE, "start_ns")
-    if _knows_backward(run):
-        ids = run.table("host_ops", ["host_op_id"]).get_column("host_op_id")
-        backward = ids.filter(list_host_names(run).match(_BACKWARD))
+    if backward.len():
         owner = find_host_ancestor(run, comm.get_column("launch_id"), backward)
         comm = comm.with_columns(in_backward=owner.is_not_null())
         # Whoever reduces outside of backward work reduces activations.

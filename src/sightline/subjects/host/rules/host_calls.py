@@ -55,6 +55,7 @@ from sightline.diagnosis.build import (
 )
 from sightline.timeline.api_calls import allocates, launches_kernels, synchronizes
 from sightline.timeline.call_windows import find_longest_call_window, list_call_windows
+from sightline.timeline.host_ranges import IN_API
 
 RULE = Rule("host-calls", "Calls that hold the host")
 
@@ -105,7 +106,7 @@ def check(run: Run) -> Iterator[Finding]:
     if windows.is_empty():
         return
     host = run.table("host_ops", ["rank", "pid", "tid", "layer", "name", "start_ns", "end_ns"])
-    calls = host.filter(pl.col("layer").is_in(["runtime", "driver"])).join(
+    calls = host.filter(IN_API).join(
         windows.select("rank", "pid", "tid"), on=["rank", "pid", "tid"], how="semi"
     )
     calls = calls.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))

@@ -28,13 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.timeline.copies import ran_enough
+from sightline.timeline.host_ranges import IN_API
 
 RULE = Rule("hardly-any-work", "Hardly anything ran on the GPU")
 
@@ -44,9 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops") or ran_enough(run):
         return
     calls = (
-        run.table("host_ops", ["layer", "name", "start_ns", "end_ns"])
-        .filter(pl.col("layer").is_in(["runtime", "driver"]))
-        .sort("end_ns")
+        run.table("host_ops", ["layer", "name", "start_ns", "end_ns"]).filter(IN_API).sort("end_ns")
     )
     lines = []
     if calls.height:

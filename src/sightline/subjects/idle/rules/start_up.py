@@ -31,7 +31,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -72,14 +72,15 @@ def check(run: Run) -> Iterator[Finding]:
         if 100 * ns < NOTABLE_PCT * whole:
             continue
         part = run.with_window(name)
-        unknown, main = _measure_unrecorded(part), _find_main(part, ns)
+        found_by_rule = _ask_rules(part)
+        unknown, main = _measure_unrecorded(part), _find_main(found_by_rule, ns)
         share = format_pct(100 * ns / whole)
         found = build_finding(
             RULE,
             f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
             f"part of the {format_several(steps, 'step')} that repeat."
             + (f" Most of it: {main.title[:1].lower()}{main.title[1:]}." if main else ""),
-            Evidence(list(_list_parts(part)), where={SEGMENT: name}),
+            Evidence(list(_list_parts(part, found_by_rule)), where={SEGMENT: name}),
             Advice(
                 fix="nothing in the step; where it matters, "
                 + (f"{main.fix}; " if main and main.rule == causes.CODE_LOADING else "")
@@ -109,16 +110,23 @@ def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Fin
     )
 
 
-def _find_main(part: Run, ns: int) -> Finding | None:
-    """What is found of the idle time that is most of this part."""
+def _ask_rules(part: Run) -> dict[str, list[Finding]]:
+    """What each rule that speaks for idle time of this part finds with a cost."""
     rules = sorted(part.ask("idle_rules").get_column("rule").unique())
-    found = [
-        f
+    return {
+        rule: [f for f in _load_rule(rule).check(part) if f.cost_ns and not f.abstained]
         for rule in rules
-        for f in _load_rule(rule).check(part)
-        if not f.abstained and f.cost_ns and 2 * f.cost_ns >= ns
-    ]
-    return max(found, key=lambda f: f.cost_ns or 0, default=None)
+    }
+
+
+def _find_main(found: Mapping[str, list[Finding]], ns: int) -> Finding | None:
+    """What is found of the idle time that is most of so many ns."""
+    most = [f for each in found.values() for f in each if 2 * (f.cost_ns or 0) >= ns]
+    return max(most, key=_take_cost, default=None)
+
+
+def _take_cost(found: Finding) -> int:
+    return found.cost_ns or 0
 
 
 def _load_rule(name: str) -> Any:
@@ -132,7 +140,7 @@ def _measure_unrecorded(part: Run) -> int:
     return find_largest(each, "ns")
 
 
-def _list_parts(part: Run) -> Iterator[str]:
+def _list_parts(part: Run, found: Mapping[str, list[Finding]]) -> Iterator[str]:
     """What the time of all devices went to, the largest first."""
     breakdown = part.ask("breakdown")
     rows = [(sum_column(breakdown, column), word) for column, word in _PARTS.items()]
@@ -143,7 +151,7 @@ def _list_parts(part: Run) -> Iterator[str]:
         hosts = mine.group_by("host_op").agg(ns=pl.col("duration_ns").sum())
         name = hosts.filter(2 * pl.col("ns") > ns).get_column("host_op").drop_nulls()
         inside = f", mostly in {name[0]}" if name.len() else ""
-        what = "not recorded" if unknown else f"idle: {_name_cause(part, str(rule), ns)}"
+        what = "not recorded" if unknown else f"idle: {_name_cause(part, str(rule), ns, found)}"
         rows.append((ns, f"{what}{inside}, at most {format_ns(longest)} at once"))
     rows.sort(key=lambda row: -row[0])
     for ns, text in rows[:_MOST_LINES]:
@@ -152,14 +160,12 @@ def _list_parts(part: Run) -> Iterator[str]:
     yield from _name_largest_copy(part)
 
 
-def _name_cause(part: Run, name: str, ns: int) -> str:
+def _name_cause(part: Run, rule: str, ns: int, found: Mapping[str, list[Finding]]) -> str:
     """The title of what the rule finds in this part, where the time is much of it: who compiles."""
-    module = _load_rule(name)
-    title: str = module.RULE.title
+    usual: str = _load_rule(rule).RULE.title
     if 100 * ns < NOTABLE_PCT * sum_column(part.ask("breakdown"), "window_ns"):
-        return title
-    found = [f for f in module.check(part) if f.cost_ns and not f.abstained]
-    return max(found, key=lambda f: f.cost_ns or 0).title if found else title
+        return usual
+    return max(found[rule], key=_take_cost).title if found[rule] else usual
 
 
 def _name_largest_copy(part: Run) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -110,6 +111,12 @@ def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     known = ids.filter(shapes.is_not_null())
     owner = find_host_ancestor(run, kernels.get_column("launch_id"), known)
     return kernels.with_columns(owner=owner, shapes=shapes.gather(find_rows(ids, owner)))
+
+
+def choose_in_ncu(name: str) -> str:
+    """What makes Nsight Compute profile one kernel alone; empty without a name."""
+    word = re.match(r"\w*", shorten_kernel_name(name))
+    return f" -k regex:{word[0]}" if word and word[0] else ""
 
 
 def _is_launched(run: Run) -> bool:

@@ -29,13 +29,12 @@ References
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
+from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -45,6 +44,7 @@ from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.subjects.kernels.rules._launches import describe_launch, list_filled, pick_longest
+from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
@@ -89,9 +89,9 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time"
         told = f"{told}{_describe_launch(run, name)}."
-    pattern = re.match(r"\w*", shorten_kernel_name(name))
-    chosen = f" -k regex:{pattern[0]} -c 3" if pattern and pattern[0] else ""
-    profile = f"profile it:  ncu --set full{chosen}  (AMD: rocprof-compute profile)"
+    chosen = choose_in_ncu(name)
+    few = " -c 3" if chosen else ""
+    profile = f"profile it:  ncu --set full{chosen}{few}  (AMD: rocprof-compute profile)"
     yield build_finding(
         RULE,
         f"{said} {told}",

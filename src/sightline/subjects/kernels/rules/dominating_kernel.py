@@ -27,17 +27,16 @@ References
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 
 RULE = Rule("dominating-kernel", "One kernel dominates the compute time")
@@ -62,15 +61,13 @@ def check(run: Run) -> Iterator[Finding]:
     cost_pct = 100 * top["total_ns"] / windows
     if share < KERNEL_PCT:
         return
-    word = re.match(r"\w*", shorten_kernel_name(top["name"]))
-    chosen = f" -k regex:{word[0]}" if word and word[0] else ""
     yield build_finding(
         RULE,
         f"{format_pct(share)} of all kernel time is one kernel: "
         f"{format_several(top['instances'], 'instance')}, median {format_ns(top['median_ns'])}.",
         Evidence((top["name"],), where={"kernel": top["name"]}),
         Advice(
-            fix=f"profile it:  ncu --set full{chosen} -c 1",
+            fix=f"profile it:  ncu --set full{choose_in_ncu(top['name'])} -c 1",
             verify="sightline stats kernels AFTER",
         ),
         price=(make_price(top["total_ns"], "ns", cost_pct), None),

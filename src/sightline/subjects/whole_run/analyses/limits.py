@@ -6,15 +6,14 @@ from collections.abc import Callable
 
 import polars as pl
 
-from sightline.core.algebra.lookup import find_rows
 from sightline.core.model.columns import duration, pct, text
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.replay.gains import replay_both
 from sightline.replay.host_changes import free_hosts
-from sightline.replay.replay import is_op, scale_nodes, scale_ops
+from sightline.replay.replay import scale_ops
 from sightline.roofline.operator_roofs import list_operator_kernels, place_operators
-from sightline.timeline.classes import COMMUNICATION, COPY, classify_run
+from sightline.timeline.classes import COMMUNICATION, COPY, classify_run, list_class
 
 ANALYSIS = Analysis(
     "limits",
@@ -67,9 +66,8 @@ def _free_class(of: str) -> Change:
     """Operations of one class take nothing."""
 
     def change(run: Run, nodes: pl.DataFrame) -> pl.DataFrame:
-        ops = classify_run(run).filter(pl.col("class_") == of).get_column("device_op_id").sort()
-        mine = find_rows(ops, nodes.get_column("ref_id")).is_not_null() & is_op(nodes)
-        return scale_nodes(nodes, nodes.select(pl.when(mine).then(0.0)).to_series())
+        ops = list_class(run, of, ("device_op_id",))
+        return scale_ops(nodes, ops.select(ref_id="device_op_id", factor=0.0))
 
     return change
 

@@ -37,8 +37,7 @@ def data(view: PageView) -> list[Block]:
                 "Where the time went", frame, labels, whole="window_ns", same_scale=False
             )
         )
-    notes = (report.segments_note, report.recorder_note, report.ladder_note)
-    found[1:1] = [blocks.make_text(note) for note in notes if note]
+    found[1:1] = [blocks.make_text(note) for note in report.notes]
     limits = [_limit(row) for row in report.limits]
     limits += [
         {
