@@ -86,7 +86,7 @@ def test_what_the_screen_says(corpus: Path, case: Case) -> None:
     if not path.exists():
         pytest.skip("the rebuilt reports are not there")
     outcome = sightline("report", "--no-html", path)
-    said = outcome.out + outcome.err
+    said = outcome.said
     assert outcome.code == case.code, said
     for pattern in case.has:
         assert re.search(pattern, said), pattern

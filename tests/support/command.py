@@ -20,6 +20,11 @@ class Outcome:
     out: str
     err: str
 
+    @property
+    def said(self) -> str:
+        """All of it with single blanks: where a line is wrapped depends on how long its paths are."""
+        return " ".join(f"{self.out} {self.err}".split())
+
 
 def sightline(*words: str | Path) -> Outcome:
     """Run a command; an exception that it lets through fails the test, as it should."""
