@@ -40,7 +40,10 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What is played; `slow_stage` computes by `slow` longer, `late_rank` by `late_ns` a step."""
+    """What is played; `slow_stage` computes by `slow` longer, `late_rank` by `late_ns` a step.
+
+    Transfers between stage `slow_link` and the one after it take `link_factor` times as long.
+    """
 
     stages: int
     replicas: int
@@ -55,6 +58,8 @@ class Pipeline:
     slow: float = 0.0
     late_rank: int | None = None
     late_ns: int = 0
+    slow_link: int | None = None
+    link_factor: int = 10
     offset_ns: float = 0.0
     waits: bool = True  # False: what is received was always there before
 
@@ -135,7 +140,8 @@ class Pipeline:
         before = next(sends, None)
         start = max(posted, before.end if before else 0)
         there = max(start, now[rank]) if self.waits else now[rank]
-        end = there + self.transfer_ns
+        stage = min(sender, rank) // self.replicas
+        end = there + self.transfer_ns * (self.link_factor if stage == self.slow_link else 1)
         began = min(start, there)
         done[sender].append(
             Kernel("send", began, end, 20 + 2 * rank, rank, ready=min(posted, began))

@@ -15,6 +15,7 @@ class Collective:
     ranks: tuple[int, ...]
     bytes: int
     sequence: int = 0
+    source: int | None = None  # of a message that one rank sends to another
 
 
 @dataclass(slots=True)

@@ -90,6 +90,28 @@ CAUSES = {
             ("ddp",),
             severity=0.5,
         ),
+        Cause(
+            "slow-stage-link",
+            "one of the links between the stages of a pipeline is ten times slower",
+            ("stages",),
+            formats=("kineto-new",),  # that says which messages are the same on both sides
+        ),
+        Cause(
+            "micro-step-reduce",
+            "gradients are averaged in each micro-step, and not once for all of them",
+            ("accumulation",),
+            formats=("kineto-new",),  # that says how much is reduced
+        ),
+        Cause(
+            "crowded-compute",
+            "kernels beside communication take half as long again",
+            ("ddp_narrow",),
+        ),
+        Cause(
+            "loss-loop",
+            "the loss is computed in a loop of small operators, one for each of its terms",
+            ("transformer", "recommender"),
+        ),
         Cause("late-rank-data", "one rank's data loader is slow; all wait for it", ("ddp", "fsdp")),
         Cause("slow-rank-clock", "one rank's device is slow; all wait for it", ("ddp", "fsdp")),
         Cause("pipeline-bubble", "too few micro-batches fill the pipeline", ("pipeline",)),

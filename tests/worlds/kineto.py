@@ -232,17 +232,24 @@ class Writer:
             return {}
         elements = collective.bytes // 2  # type: ignore[attr-defined]
         names = {"AllReduce": "allreduce", "AllGather": "_allgather_base"}
-        names |= {"ReduceScatter": "_reduce_scatter_base", "SendRecv": "send"}
-        op = collective.op  # type: ignore[attr-defined]
-        return {
+        names |= {"ReduceScatter": "_reduce_scatter_base"}
+        op, source = collective.op, collective.source  # type: ignore[attr-defined]
+        ranks = list(collective.ranks)  # type: ignore[attr-defined]
+        peer: dict[str, object] = {}
+        if source is not None:
+            sends = self.rank.rank == source
+            names["SendRecv"] = "send" if sends else "recv"
+            other = next(rank for rank in ranks if (rank == source) != sends)
+            peer["Dst Rank" if sends else "Src Rank"] = other
+        return peer | {
             "Collective name": names.get(op, op.lower()),
             "In msg nelems": elements,
             "Out msg nelems": elements,
-            "Group size": len(collective.ranks),  # type: ignore[attr-defined]
+            "Group size": len(ranks),
             "dtype": "BFloat16",
-            "Process Group Name": "0",
+            "Process Group Name": "0" if len(ranks) == self.ranks else "_".join(map(str, ranks)),
             "Process Group Description": "default_pg",
-            "Process Group Ranks": str(list(collective.ranks)),  # type: ignore[attr-defined]
+            "Process Group Ranks": str(ranks),
         }
 
     def api(self, name: str) -> str:

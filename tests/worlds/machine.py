@@ -104,8 +104,14 @@ class Machine:
         threads: list[Thread],
         clock: Clock | None = None,
         places: dict[int, int] | None = None,
+        beside: float = 1.0,
     ):
-        """`places` has the devices of ranks that do not run on the one of their own number."""
+        """`places` has the devices of ranks that do not run on the one of their own number.
+
+        `beside` is how many times slower kernels run while a collective moves data.
+        """
+        self.beside = beside
+        self.moving: dict[int, int] = defaultdict(int)  # until when a rank's data moves
         self.threads = threads
         self.places = places or {}
         self.clock = clock or (lambda rank, now: 1.0)
@@ -439,7 +445,12 @@ class Machine:
             since = now - self.started.get(stream.rank, now)
             factor = self.clock(stream.rank, since) if work.clocked else 1.0
             factor *= self.crowd(stream.rank)
-            end = now + max(1, round(work.ns * factor))
+            length = max(1, round(work.ns * factor))
+            if work.kind == "kernel":
+                # Work goes on so many times slower until the data has moved.
+                slow = min(length * self.beside, max(0, self.moving[stream.rank] - now))
+                length += round(slow - slow / self.beside)
+            end = now + length
             self.after(end, lambda time: self.finish(stream, head, now, time))
             return
         self.join_collective(work.collective, stream, head, now)
@@ -464,6 +475,7 @@ class Machine:
             return
         length = max(entry.work.ns for _, entry, _ in here if entry.work)
         for other, entry, start in here:
+            self.moving[other.rank] = max(self.moving[other.rank], now + length)
             self.after(
                 now + length,
                 lambda time, other=other, entry=entry, start=start: self.finish(

@@ -199,3 +199,12 @@ def overlap_branches(main: Script, step: int, layer: Layer, index: int) -> None:
             main.op(op, kernels, side)
     main.record((*key, "join"), side)
     main.wait((*key, "join"), COMPUTE)
+
+
+def loop_over_terms(main: Script, step: int) -> None:
+    """Where it is planted, the loss is summed in a loop: three small kernels for each term."""
+    terms = round(256 * main.world.severity("loss-loop"))
+    with main.luck("terms", step):
+        for _ in range(terms):
+            for name in ("aten::mul", "aten::add", "aten::add_"):
+                main.op(name, [Kernel("mul", 2_000, 0.01)])

@@ -47,6 +47,7 @@ class World:
     clocks: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     loaded: dict[int, set[str]] = field(default_factory=dict)
     ranks: int = 1
+    link: float = 50.0  # bytes a ns (GB/s): between nodes, as all-reduce sees it
     places: dict[int, int] = field(default_factory=dict)
 
     def severity(self, cause: str) -> float:
@@ -62,7 +63,8 @@ class World:
     def play(self) -> RunRecord:
         """Play all threads."""
         threads = [Thread(s.rank, s.tid, s.name, s.steps, s.recorded) for s in self.scripts]
-        return Machine(threads, self.clock, self.places).play()
+        beside = 1.0 + 0.5 * self.severity("crowded-compute")
+        return Machine(threads, self.clock, self.places, beside).play()
 
     def clock(self, rank: int, since_start: int) -> float:
         """The factor on the length of kernels that start now (ns since the profiler's start)."""
@@ -255,12 +257,13 @@ class Script:
         stream: int = COMM,
         ranks: Sequence[int] | None = None,
         sequence: int = 0,
+        source: int | None = None,
     ) -> None:
         """A collective: an operator, and a kernel that waits for its peers."""
         group = tuple(ranks if ranks is not None else range(self.world.ranks))
         length = Dice(self.world.seed, "collective", key).spread(ns, 0.05)
         name = nccl_name(op, self.world.vendor)
-        collective = Collective(key, op, group, size, sequence)
+        collective = Collective(key, op, group, size, sequence, source)
         work = Work(
             "kernel",
             name,

@@ -21,10 +21,22 @@ PROGRAMS: dict[str, Callable[[World], None]] = {
     "replicas": inference.serve_replicas,
     "branches": inference.run_branches,
     "pipeline": pipeline.train_in_stages,
+    "stages": pipeline.train_in_four_stages,
+    "ddp_narrow": training.train_ddp_narrow,
+    "accumulation": training.train_accumulating,
     "stencil": stencil.advance_grid,
     "scans": scans.scan_after_products,
 }
-DISTRIBUTED = {"ddp": 4, "fsdp": 2, "pipeline": 2, "stencil": 4, "replicas": 2}
+DISTRIBUTED = {
+    "ddp": 4,
+    "fsdp": 2,
+    "pipeline": 2,
+    "stages": 4,
+    "ddp_narrow": 2,
+    "accumulation": 2,
+    "stencil": 4,
+    "replicas": 2,
+}
 """How many ranks a program has, where that is more than one."""
 NATIVE = {"stencil", "scans"}
 """Programs without a framework, which only Nsight Systems records."""

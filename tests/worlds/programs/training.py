@@ -8,7 +8,7 @@ from worlds.plans import Layer, Model
 from worlds.world import COMM, COMPUTE, Script, World
 
 WARM_UP = 2
-LINK = 50.0  # bytes a ns (GB/s): between nodes, as all-reduce sees it
+ACCUMULATED = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 MESSAGE_NS = 22_000  # what a collective takes at least
 
 
@@ -48,14 +48,32 @@ def train_fsdp(world: World) -> None:
         write_rank(world, model, rank, "fsdp")
 
 
+def train_ddp_narrow(world: World) -> None:
+    """Ranks whose communication takes nearly as long as the backward pass that hides it."""
+    world.ranks = 2
+    world.link /= 2.5
+    model = plans.transformer(layers=6, steps=6)
+    for rank in range(world.ranks):
+        write_rank(world, model, rank, "ddp")
+
+
+def train_accumulating(world: World) -> None:
+    """Two ranks whose steps have four micro-batches: gradients are averaged behind the last one."""
+    world.ranks = 2
+    world.link /= 4  # so slow that a micro-batch does not hide it: why people accumulate
+    model = plans.transformer(layers=6, steps=6)
+    for rank in range(world.ranks):
+        write_rank(world, model, rank, "ddp", micro_batches=4)
+
+
 def train(world: World, model: Model) -> None:
     """One rank."""
     write_rank(world, model, 0, "")
 
 
-def write_rank(world: World, model: Model, rank: int, style: str) -> None:
+def write_rank(world: World, model: Model, rank: int, style: str, micro_batches: int = 1) -> None:
     """The threads of one rank."""
-    step_ns = model.step_ns()
+    step_ns = model.step_ns() * micro_batches
     world.pace_ns = 1.15 * step_ns / model.op_count()
     main = world.script(rank, "main", 100 + rank)
     backward = world.script(rank, "pt_autograd_0", 140 + rank)
@@ -70,8 +88,11 @@ def write_rank(world: World, model: Model, rank: int, style: str) -> None:
                 main.call("cudaMalloc", 300_000)
         with main.range("step", f"ProfilerStep#{step + 10}"):
             sites.load_batch(main, step, model.batch_bytes)
-            run_forward(main, model, step, style)
-            run_backward(main, backward, model, step, style)
+            for micro in range(micro_batches):
+                number = step * micro_batches + micro
+                last = micro == micro_batches - 1 or world.severity("micro-step-reduce")
+                run_forward(main, model, number, style)
+                run_backward(main, backward, model, number, style if last else "")
             sites.step_optimizer(main, model, step)
             sites.end_step(main, model, step - first)
     main.section("last")
@@ -108,6 +129,7 @@ def run_forward(main: Script, model: Model, step: int, style: str) -> None:
             sites.allocate(main, step, index, count)
         for name, kernels in model.head.forward:
             main.op(name, kernels)
+        sites.loop_over_terms(main, step)
 
 
 def sequence(step: int, layer: int, place: int) -> int:
@@ -158,7 +180,7 @@ def run_gradient(backward: Script, name: str, kernels: list[Kernel], number: int
 
 def link_ns(world: World, size: int) -> float:
     """How long a collective of `size` bytes takes at the least."""
-    return MESSAGE_NS + size / LINK * (1.0 + 9.0 * world.severity("slow-link"))
+    return MESSAGE_NS + size / world.link * (1.0 + 9.0 * world.severity("slow-link"))
 
 
 def reduce_gradients(backward: Script, layer: Layer, step: int, index: int, count: int) -> None:
@@ -174,13 +196,15 @@ def reduce_gradients(backward: Script, layer: Layer, step: int, index: int, coun
     backward.record(("ready", step, index), COMPUTE)
     backward.wait(("ready", step, index), COMM)
     for piece in range(pieces):
-        backward.communicate(
-            "AllReduce",
-            ("reduce", step, index, piece),
-            size // pieces,
-            ns,
-            sequence=step * 1_000 + index * 50 + piece,
-        )
+        # DDP's hook runs where the last gradient of its bucket is accumulated.
+        with backward.range("op", ACCUMULATED), backward.range("op", ACCUMULATED.split(": ")[1]):
+            backward.communicate(
+                "AllReduce",
+                ("reduce", step, index, piece),
+                size // pieces,
+                ns,
+                sequence=step * 1_000 + index * 50 + piece,
+            )
 
 
 def gather(script: Script, model: Model, step: int, index: int, phase: str) -> None:

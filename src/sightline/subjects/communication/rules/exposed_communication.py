@@ -50,6 +50,7 @@ from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import scale_ops
+from sightline.subjects.communication.reductions import list_early_reductions, measure_early
 from sightline.subjects.communication.rules._advice import (
     advise_overlap,
     advise_short,
@@ -87,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
     rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
     if not sum_column(rows, "exposed_comm_ns"):
         return
-    parts = run.ask("comm_exposure")
+    parts = _leave_out_early(run, run.ask("comm_exposure"))
     cost = sum_column(parts, "transfer_ns")
     pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
@@ -144,7 +145,9 @@ def check(run: Run) -> Iterator[Finding]:
         cause = "some ranks arrive late, and the others wait in the collective"
     if not run.rows("collectives"):
         evidence.append("sizes and groups of the collectives were not recorded")
+    early = list_early_reductions(run).select("device_op_id")
     comm = list_communication(run).filter(pl.col("part") == "transfer")
+    comm = comm.join(early, on="device_op_id", how="anti", maintain_order="left")
     left = _list_left(run, comm, _share_left(rate))
     yield make_finding(
         run,
@@ -170,6 +173,18 @@ def check(run: Run) -> Iterator[Finding]:
             sources=("TraceLens agent: exposed communication above 5 %",),
         ),
         confidence="medium",
+    )
+
+
+def _leave_out_early(run: Run, parts: pl.DataFrame) -> pl.DataFrame:
+    """The parts without what is reduced again: reduced-each-micro-step speaks for that."""
+    early = measure_early(run)
+    if early.is_empty():
+        return parts
+    return (
+        parts.join(early, on=["rank", "device_id"], how="left", maintain_order="left")
+        .with_columns((pl.col("transfer_ns") - pl.col("ns").fill_null(0)).clip(0))
+        .drop("ns")
     )
 
 

@@ -37,7 +37,7 @@ from sightline.core.model.run import Run
 from sightline.replay.replay import remove_ops
 from sightline.subjects.communication.rules._parts import find_exposed_part
 
-RULE = Rule("pipeline-bubble", "Pipeline bubble")
+RULE = Rule("pipeline-bubble", "Pipeline bubble", general=4)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -1,0 +1,171 @@
+"""The same few tiny kernels run again and again, and keep the GPU with their launches.
+
+Symptom
+    Hundreds of kernels of a few µs on one stream, the same one to four in turn, each with far fewer
+    blocks than the GPU has room for.
+
+Why it hurts
+    Each of them takes its start, a few µs, for next to no work: 768 of them are over two
+    milliseconds in which the GPU is "busy" and does nothing. One operator over all turns takes as
+    long as a few of them.
+
+Evidence
+    Kernels of a stream that follow each other in the same order of at most four, with the same
+    grids and blocks. What must remain of them is one turn, and what all of them need of a GPU that
+    they fill. The gain is a replay without the rest, and without what the host does to launch it:
+    an upper bound. Loops over an optimizer's parameters are unfused-optimizer's.
+
+Threshold
+    32 turns and more (ours: networks have so many layers, of more than four kernels each), kernels
+    under 10 µs (TraceLens agent, 2026-08: short kernels) that fill at most half of the GPU. What
+    could be saved is over 5 % of the window (the same).
+
+Fix
+    Do all turns in one operator: vectorize the loop over its items, call the whole-sequence or
+    batched operator, or the foreach variant; where turns need each other's results, a graph
+    (torch.compile, CUDA graphs) takes the launches off the host, and one kernel of your own the
+    starts off the GPU.
+
+False positives
+    Turns that depend on each other, as a recurrence's do: only a kernel that keeps its state
+    can save their starts.
+
+References
+    NVIDIA, "Getting Started with CUDA Graphs" (2019): 2.9 µs kernels; PyTorch Performance Tuning
+    Guide, "Fuse operations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.kernel_labels import shorten_kernel_name
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_ns, format_several
+from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.kernels.keeping import add_factors
+from sightline.subjects.kernels.launch_fill import add_fill
+from sightline.subjects.kernels.rules._optimizer import list_optimizer_loops
+from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_computing
+from sightline.timeline.callers import find_callers
+
+RULE = Rule("kernel-loop", "Tiny kernels in a loop")
+_TURNS, _LONGEST_TURN = 32, 4
+_SHORT_NS, _FREE_SHARE = 10_000, 0.5
+_LANE = ["rank", "device_id", "stream_id"]
+_LAUNCH = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding over all devices."""
+    if not run.rows("device_ops"):
+        return
+    kernels = list_computing(run)
+    if not (kernels.get_column("length") < _SHORT_NS).any():
+        return
+    loops = _find_loops(kernels)
+    if loops.is_empty():
+        return
+    loops = add_fill(run, loops).drop_nulls("share").filter(pl.col("share") <= _FREE_SHARE)
+    if loops.height and run.rows("host_ops"):
+        loops = loops.join(list_optimizer_loops(run), on="device_op_id", how="anti")
+    loops = loops.filter(pl.len().over("loop") >= _TURNS * pl.col("period"))
+    if loops.is_empty():
+        return
+    loops = _keep_work(loops)
+    caller = _name_caller(run, loops)
+    found = find_shorter_kernels(
+        run,
+        RULE,
+        loops,
+        f"{{share}} of the window is tiny kernels in a loop{caller}: "
+        f"{format_count(loops.height)} launches of the same {_count_kernels(loops)} over and over.",
+        cause="each turn of a loop launches kernels of its own, for a few items",
+        fix=choose_fix(
+            run,
+            "do all turns of the loop in one kernel; if each needs the result of the one before, "
+            "keep the loop inside the kernel",
+            pytorch="vectorize the loop: one operator over all its items, or the whole-sequence "
+            "operator; if turns need each other's results, torch.compile it",
+            jax="put the loop into jax.vmap, or into jax.lax.scan under one jax.jit",
+            scripted="do all items in one array operation, or in one kernel of your own",
+        ),
+        extra=[
+            f"median kernel {format_ns(round(_median(loops)))}, on "
+            f"{100 * float(loops.get_column('share').mean() or 0):.1f} % of the GPU"  # type: ignore[arg-type]
+        ],
+        sources=("NVIDIA: Getting Started with CUDA Graphs (2.9 µs kernels)",),
+        is_bound=True,
+        with_host=True,
+    )
+    if found:
+        yield found
+
+
+def _find_loops(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Short kernels that repeat at a distance of `period` (1 to 4), by `loop`, a number."""
+    short = kernels.get_column("length") < _SHORT_NS
+    launches = kernels.select(*_LANE, kind=pl.struct(_LAUNCH).rank("dense"), short=short)
+    found = kernels.clear().with_columns(
+        loop=pl.lit(None, pl.UInt32), period=pl.lit(None, pl.Int64)
+    )
+    taken = pl.repeat(value=False, n=kernels.height, eager=True)
+    parts = [found]
+    for period in range(1, _LONGEST_TURN + 1):
+        same = pl.col("kind") == pl.col("kind").shift(period).over(_LANE)
+        again = launches.select(*_LANE, "short", again=same.fill_null(value=False)).select(
+            *_LANE,
+            # The first turn comes again, too.
+            again=(pl.col("again") | pl.col("again").shift(-period, fill_value=False).over(_LANE))
+            & pl.col("short")
+            & ~pl.lit(taken),
+        )
+        runs = again.with_columns(loop=pl.struct(*_LANE, "again").rle_id())
+        long = runs.get_column("again") & (
+            runs.select(pl.len().over("loop")).to_series() >= _TURNS * period
+        )
+        if not long.any():
+            continue
+        taken = taken | long
+        offset = kernels.height * period  # numbers of other periods are others
+        parts.append(
+            kernels.with_columns(
+                loop=(runs.get_column("loop") + offset).cast(pl.UInt32),
+                period=pl.lit(period, pl.Int64),
+            ).filter(long)
+        )
+    return pl.concat(parts)
+
+
+def _keep_work(loops: pl.DataFrame) -> pl.DataFrame:
+    """With `factor`: of each loop one turn stays, and what all need of a GPU that they fill."""
+    turn = pl.col("length").mean().over("loop") * pl.col("period")
+    filled = (pl.col("length") * pl.col("share")).sum().over("loop")
+    kept = loops.with_columns(kept_ns=pl.max_horizontal(turn, filled))
+    return add_factors(kept, "loop")
+
+
+def _count_kernels(loops: pl.DataFrame) -> str:
+    """'3 kernels'; of loops of several kinds the longest turn."""
+    return format_several(int(loops.get_column("period").max() or 1), "kernel")  # type: ignore[arg-type]
+
+
+def _median(loops: pl.DataFrame) -> float:
+    return float(loops.get_column("length").median() or 0)  # type: ignore[arg-type]
+
+
+def _name_caller(run: Run, loops: pl.DataFrame) -> str:
+    """' in box_loss', where one range or line launches most of them; else the kernel."""
+    calls = loops.get_column("launch_id").drop_nulls()
+    if calls.len() and run.rows("host_ops"):
+        names = find_callers(run, calls).drop_nulls()
+        if names.len():
+            top = names.value_counts(sort=True).row(0)
+            if 2 * top[1] >= loops.height:
+                return f" in {top[0]}".replace("{", "{{").replace("}", "}}")
+    name = loops.get_column("name").value_counts(sort=True).item(0, 0)
+    short = shorten_kernel_name(name).replace("{", "{{").replace("}", "}}")
+    return f" (`{short}`)"
