@@ -677,6 +677,20 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
             "made no call of it until recording stopped",
             ["no_device_ops"],
         ),
+        (
+            ["No CUDA events collected.", "Not all CUDA events might have been collected."],
+            "Nsight Systems says that some may be missing",
+            ["no_device_ops"],
+        ),
+        (
+            [
+                "Installed CUDA driver version (13.1) is not supported by this build of Nsight "
+                "Systems. CUDA trace will be collected using libraries for driver version 12.8",
+                "No CUDA events collected.",
+            ],
+            "does not know the installed driver (CUDA 13.1)",
+            ["no_device_ops"],
+        ),
     ],
 )
 def test_a_program_that_never_called_cuda(
@@ -691,6 +705,31 @@ def test_a_program_that_never_called_cuda(
     mine = limits.filter(pl.col("kind").is_in(["no_device_ops", "no_host_ops"]))
     assert mine.get_column("kind").to_list() == kinds
     assert said in mine.item(0, "text")
+
+
+def test_calls_that_put_nothing_on_the_gpu(tmp_path: Path) -> None:
+    e = Export(utc_ns=UTC)
+    e.api("cudaMalloc_v3020", 5, 9, 1)
+    e.api("cudaFree_v3020", 15, 19, 2)
+    (why,) = [x for x in list_limits(opened(e, tmp_path)) if x["kind"] == "no_device_ops"]
+    assert "made 2 calls of CUDA, of which none puts work on the GPU" in why["text"]
+    assert "cudaGetLastError" in why["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SoftwareReleaseVersion", "5.15.90.1-microsoft-standard-WSL2", ", under WSL2"),
+        ("SoftwareReleaseVersion", "6.8.0-45-generic", "though calls that launch them were"),
+        ("NvDriverVersion", "0", "the machine has no NVIDIA driver"),
+    ],
+)
+def test_launches_without_kernels(tmp_path: Path, name: str, value: str, said: str) -> None:
+    e = Export(utc_ns=UTC)
+    e.api("cudaLaunchKernel_v7000", 5, 9, 1)
+    e.add("TARGET_INFO_SYSTEM_ENV", name=name, value=value)
+    (why,) = [x for x in list_limits(opened(e, tmp_path)) if x["kind"] == "no_device_ops"]
+    assert said in why["text"]
 
 
 def test_ranks(tmp_path: Path) -> None:

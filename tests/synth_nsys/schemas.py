@@ -132,6 +132,7 @@ _NEW: dict[str, list[str]] = {
         '"text" TEXT',
         *ints("globalPid"),
     ],
+    "TARGET_INFO_SYSTEM_ENV": ['"name" TEXT', '"value" TEXT'],
     "TARGET_INFO_CUDA_DEVICE": ints("gpuId cudaId pid"),
     "MPI_RANKS": ints("globalTid rank"),
     "MPI_P2P_EVENTS": ints(_MPI),

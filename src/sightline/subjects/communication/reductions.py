@@ -6,7 +6,7 @@ import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover
 from sightline.core.algebra.latest import find_latest
-from sightline.core.algebra.lookup import match_names
+from sightline.core.algebra.lookup import find_rows, match_names
 from sightline.core.model.run import Run
 from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.communication import SMALL_BYTES, list_communication
@@ -58,7 +58,7 @@ def _list_rounds(run: Run, backward: pl.Series) -> pl.DataFrame:
     kernels = list_class(run, COMPUTE, [*_DEVICE, "name", "start_ns"])
     updates = kernels.filter(match_names(kernels, _OPTIMIZER)).sort(*_DEVICE, "start_ns")
     if comm.is_empty() or updates.is_empty():
-        return _mark_early(comm.clear().with_columns(step=pl.lit(0, pl.UInt32)))
+        return _mark_early(comm.clear().with_columns(step=pl.lit(0, pl.UInt32), passes=pl.lit(0)))
     step = find_latest(comm, "start_ns", updates, "start_ns", _DEVICE)
     comm = comm.with_columns(step=step).sort(*_DEVICE, "start_ns")
     if backward.len():
@@ -66,14 +66,37 @@ def _list_rounds(run: Run, backward: pl.Series) -> pl.DataFrame:
         comm = comm.with_columns(in_backward=owner.is_not_null())
         # Whoever reduces outside of backward work reduces activations.
         comm = comm.filter(pl.col("in_backward").all().over("rank", "group"))
-    return _mark_early(comm)
+    return _mark_early(comm.with_columns(passes=_number_passes(run, comm, backward)))
+
+
+def _number_passes(run: Run, comm: pl.DataFrame, backward: pl.Series) -> pl.Series:
+    """Which backward pass each reduction is launched in: passes have forward work between them."""
+    nothing = pl.repeat(None, comm.height, dtype=pl.Int64, eager=True)
+    if backward.is_empty() or comm.is_empty():
+        return nothing
+    kernels = list_class(run, COMPUTE, [*_DEVICE, "launch_id"]).drop_nulls("launch_id")
+    owner = find_host_ancestor(run, kernels.get_column("launch_id"), backward)
+    calls = run.table("host_ops", ["host_op_id", "start_ns"])
+
+    def add_time(ops: pl.DataFrame) -> pl.DataFrame:
+        rows = find_rows(calls.get_column("host_op_id"), ops.get_column("launch_id"))
+        return ops.with_columns(called_ns=calls.get_column("start_ns").gather(rows))
+
+    kernels = add_time(kernels.with_columns(forward=owner.is_null())).sort(*_DEVICE, "called_ns")
+    before = pl.col("forward").shift(1, fill_value=False).over(_DEVICE)
+    begins = ~pl.col("forward") & before
+    numbered = kernels.with_columns(number=begins.cast(pl.Int64).cum_sum().over(_DEVICE))
+    place = find_latest(add_time(comm), "called_ns", numbered, "called_ns", _DEVICE)
+    return numbered.get_column("number").gather(place)
 
 
 def _mark_early(comm: pl.DataFrame) -> pl.DataFrame:
     """What belongs to a round that is repeated before the optimizer's next step."""
     by = [*_DEVICE, "group", "step"]
-    sizes = comm.group_by(by, maintain_order=True).agg("size")
-    rounds = [_count_rounds(each) for each in sizes.get_column("size").to_list()]
+    sizes = comm.group_by(by, maintain_order=True).agg(
+        "size", passes=pl.col("passes").drop_nulls().n_unique()
+    )
+    rounds = [_count_rounds(*each) for each in sizes.select("size", "passes").rows()]
     known = sizes.select(by).with_columns(rounds=pl.Series(rounds, dtype=pl.Int64))
     place, count = pl.int_range(pl.len()).over(by), pl.len().over(by)
     return (
@@ -83,16 +106,18 @@ def _mark_early(comm: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _count_rounds(sizes: list[int]) -> int:
+def _count_rounds(sizes: list[int], passes: int) -> int:
     """How often a sequence is the same part in a row; 1 where it is not, or sends too little.
 
-    A part of one size alone is none: layers that reduce activations look so.
+    Of one size alone, buckets and rounds look the same: backward passes tell, where they are known.
     """
-    for part in range(1, len(sizes) // 2 + 1):
+    if len(set(sizes)) == 1:
+        is_round = passes > 1 and len(sizes) % passes == 0 and sum(sizes) >= SMALL_BYTES * passes
+        return passes if is_round else 1
+    for part in range(2, len(sizes) // 2 + 1):
         if len(sizes) % part or sizes != sizes[:part] * (len(sizes) // part):
             continue
-        is_gradients = len(set(sizes[:part])) > 1 or len(sizes) // part <= 8
-        return len(sizes) // part if is_gradients and sum(sizes[:part]) >= SMALL_BYTES else 1
+        return len(sizes) // part if sum(sizes[:part]) >= SMALL_BYTES else 1
     return 1
 
 

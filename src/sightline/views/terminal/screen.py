@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ def render_screen(answer: Answer, width: int = WIDTH) -> Text:
     blocks = [
         list(_head(answer, prose)),
         [*_where_the_time_went(answer), *_notes(answer, prose)],
+        list(_missing(answer, prose)),
         [] if answer.breakdown else devices,
         list(_findings(answer, prose)),
         list(print_events(answer.use["events"])),
@@ -456,22 +457,36 @@ def format_amount(value: int, unit: str) -> str:
     return format_bytes(value) if unit == "bytes" else format_count(value)
 
 
+# Why the recording is not of what it was made for: said before what it has instead.
+_MISSING = "no_device_ops"
+
+
+def _missing(answer: Answer, width: int) -> Iterator[Text]:
+    for limit in answer.limits:
+        if limit["kind"] == _MISSING and limit["severity"] != "info":
+            yield from _warn(limit, width)
+
+
+def _warn(limit: Mapping[str, Any], width: int) -> Iterator[Text]:
+    """What went wrong, in full, with its remedy."""
+    style = "bold red" if limit["severity"] == "error" else "yellow"
+    head, *more = wrap_text(format_note(limit["count"], limit["text"]), "!  ", "   ", width)
+    head.stylize(style, 0, 1)
+    yield head
+    yield from more
+    if limit["remedy"]:
+        yield from wrap_text(limit["remedy"], "   → ", "     ", width)
+
+
 def _limits(answer: Answer, width: int) -> Iterator[Text]:
     """What limits the conclusions: what went wrong in full, with its remedy, then the rest."""
     abstained = answer.not_judged
     minor = []
     for limit in answer.limits:
-        note = format_note(limit["count"], limit["text"])
         if limit["severity"] == "info":
-            minor.append(note)
-            continue
-        style = "bold red" if limit["severity"] == "error" else "yellow"
-        head, *more = wrap_text(note, "!  ", "   ", width)
-        head.stylize(style, 0, 1)
-        yield head
-        yield from more
-        if limit["remedy"]:
-            yield from wrap_text(limit["remedy"], "   → ", "     ", width)
+            minor.append(format_note(limit["count"], limit["text"]))
+        elif limit["kind"] != _MISSING:
+            yield from _warn(limit, width)
     if len(minor) == 1:
         yield from wrap_text(f"What limits this: {minor[0]}.", "", "", width)
     elif minor:

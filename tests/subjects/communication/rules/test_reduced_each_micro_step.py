@@ -13,10 +13,13 @@ from support.rules import answers, assert_silent
 from support.traces import collective, kernel, launched, op, opened
 
 RULE = "reduced-each-micro-step"
+BACKWARD = "autograd::engine::evaluate_function: AddmmBackward0"
 MICRO_STEPS, BUCKETS = 4, (6_000_000, 2_000_000)  # floats
 
 
-def train(folder: Path, reduce_in: Any, *, backward: bool = True) -> Run:
+def train(
+    folder: Path, reduce_in: Any, *, backward: bool = True, buckets: tuple[int, ...] = BUCKETS
+) -> Run:
     """Three steps of four micro-steps: forward 1 ms, backward 2 ms, 2 × 3 ms of all-reduce where
     `reduce_in` says so, and the optimizer."""
     events: list[Any] = []
@@ -24,14 +27,16 @@ def train(folder: Path, reduce_in: Any, *, backward: bool = True) -> Run:
     for _ in range(3):
         for micro in range(MICRO_STEPS):
             events += launched(next(calls), kernel("forward_gemm", at, 1_000))
-            events += launched(next(calls), kernel("backward_gemm", at + 1_000, 2_000))
+            called = next(calls)
+            if backward:
+                events += [op(BACKWARD, called - 1, 8)]
+            events += launched(called, kernel("backward_gemm", at + 1_000, 2_000))
             at += 3_000
             if not reduce_in(micro):
                 continue
-            for floats in BUCKETS:
+            for floats in buckets:
                 called = next(calls)
-                name = "autograd::engine::evaluate_function: AddmmBackward0"
-                events += [op(name if backward else "forward", called - 1, 8)]
+                events += [op(BACKWARD if backward else "forward", called - 1, 8)]
                 events += launched(called, collective(at, 3_000, floats=floats, stream=20))
                 at += 3_000
         events += launched(next(calls), kernel("multi_tensor_apply_kernel", at, 100))
@@ -58,3 +63,15 @@ def test_reductions_in_forward_are_of_activations(tmp_path: Path) -> None:
     run = train(tmp_path, lambda micro: True, backward=False)
     marked = [f for f in answers(run, RULE) if f.confidence == "high"]
     assert marked == []
+
+
+def test_one_size_in_each_backward_pass(tmp_path: Path) -> None:
+    run = train(tmp_path, lambda micro: True, buckets=(8_000_000,))
+    (found,) = answers(run, RULE)
+    assert found.gain_ns == pytest.approx(3 * 3 * 3_000_000, rel=0.02)
+
+
+def test_equal_buckets_of_one_backward_pass_are_no_rounds(tmp_path: Path) -> None:
+    """Four buckets of one size look like four rounds, but no forward work lies between them."""
+    run = train(tmp_path, lambda micro: micro == MICRO_STEPS - 1, buckets=(8_000_000,) * 4)
+    assert_silent(run, RULE)

@@ -10,6 +10,7 @@ from sightline.core.model.declare import Quality
 from sightline.formats.nvidia._nsys import target
 from sightline.formats.nvidia._nsys.database import Database
 from sightline.formats.nvidia._nsys.device import UNNAMED
+from sightline.formats.nvidia._nsys.no_device import explain_no_device, saw_no_cuda
 
 NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
 _HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is absent")
@@ -108,12 +109,6 @@ def _diagnostics(db: Database) -> list[Quality]:
     ]
 
 
-def _saw_no_cuda(db: Database) -> bool:
-    """Whether Nsight Systems traced CUDA, and says that nothing came of it."""
-    texts = db.rows("DIAGNOSTIC_EVENT", ["text"]).get_column("text").cast(pl.String)
-    return bool(texts.str.starts_with("No CUDA events collected").any())
-
-
 def check_tables(
     db: Database,
     ops: pl.DataFrame,
@@ -156,7 +151,7 @@ def check_tables(
         text = "calls and ranges without a start were left out"
         found.append(Quality("missing_times", "warning", text, counts["timeless"]))
     layers = set(host.select(pl.col("layer").unique()).to_series())
-    if not layers & {"runtime", "driver"} and not _saw_no_cuda(db):
+    if not layers & {"runtime", "driver"} and not saw_no_cuda(db):
         found.append(
             Quality(
                 "no_host_ops",
@@ -200,13 +195,6 @@ def check_tables(
     return found
 
 
-def _has_launches(host: pl.DataFrame) -> bool:
-    if host.is_empty():
-        return False
-    names = host.get_column("name").unique().cast(pl.String)
-    return bool(names.str.contains(r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch").any())
-
-
 def _check_names(ops: pl.DataFrame) -> list[Quality]:
     """A note where the export lacks the texts that kernels are named by."""
     if ops.is_empty():
@@ -228,32 +216,8 @@ def _device(
     shared_devices: list[int],
 ) -> list[Quality]:
     found = _check_names(ops)
-    if ops.is_empty() and _saw_no_cuda(db):
-        text = (
-            "no GPU operations were recorded: CUDA was traced, but the profiled processes made no "
-            "call of it until recording stopped"
-        )
-        remedy = (
-            "Record until the program uses the GPU (without --duration, or a longer one), and the "
-            "process that does (--trace-fork-before-exec=true)."
-        )
-        found.append(Quality("no_device_ops", "warning", text, None, remedy))
-    elif ops.is_empty() and _has_launches(host):
-        text = "no GPU operations were recorded, though calls that launch them were"
-        remedy = (
-            "Export the whole report again, and check the profiler's messages for lost records."
-        )
-        found.append(Quality("no_device_ops", "warning", text, None, remedy))
-    elif ops.is_empty():
-        found.append(
-            Quality(
-                "no_device_ops",
-                "warning",
-                "no GPU operations were recorded",
-                None,
-                "Record with --trace=cuda, and check the profiler's messages.",
-            )
-        )
+    if ops.is_empty():
+        found.append(explain_no_device(db, host))
     if counts["without_device"]:
         found.append(
             Quality(

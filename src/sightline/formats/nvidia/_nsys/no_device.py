@@ -1,0 +1,99 @@
+"""Why a recording of Nsight Systems has no GPU operations, by what it says of itself."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from sightline.core.model.declare import Quality
+from sightline.formats.nvidia._nsys.database import Database
+
+# Nsight Systems' own messages (`DIAGNOSTIC_EVENT`), as 2024.6 and 2025.6 write them.
+_UNKNOWN_DRIVER = re.compile(
+    r"CUDA driver version \(?([\d.]+)\)? is not supported by this build of Nsight Systems"
+)
+_NOTHING_CAME, _PERHAPS_LOST = "No CUDA events collected", "Not all CUDA events might have been"
+_LAUNCHES = r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch"
+_PUTS_WORK = rf"{_LAUNCHES}|^(?:cu|cuda)Mem(?:cpy|set|Prefetch)"
+# The version of a kernel of the Windows Subsystem for Linux ends so (microsoft/WSL2-Linux-Kernel).
+_WSL = r"(?i)microsoft-standard"
+_RECORD = "Record with --trace=cuda, and check the profiler's messages."
+
+
+def saw_no_cuda(db: Database) -> bool:
+    """Whether Nsight Systems traced CUDA, and says that nothing came of it."""
+    return any(text.startswith(_NOTHING_CAME) for text in _list_messages(db))
+
+
+def explain_no_device(db: Database, host: pl.DataFrame) -> Quality:
+    """The row of `quality` for a recording without a GPU operation: what is known of why."""
+    text, remedy = _explain(db, host)
+    return Quality(
+        "no_device_ops", "warning", f"no GPU operations were recorded{text}", None, remedy
+    )
+
+
+def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
+    messages, system = _list_messages(db), _read_system(db)
+    calls = host.filter(pl.col("layer").is_in(["runtime", "driver"]))
+    names = calls.get_column("name").cast(pl.String)
+    unknown = next((m for text in messages if (m := _UNKNOWN_DRIVER.search(text))), None)
+    if unknown:
+        return (
+            ": this build of Nsight Systems does not know the installed driver (CUDA "
+            f"{unknown[1]})",
+            "Update Nsight Systems to a version that knows the driver, and record again.",
+        )
+    if system.get("NvDriverVersion") == "0":
+        return (
+            ": the machine has no NVIDIA driver",
+            "Record where the driver is loaded (nvidia-smi lists the GPUs).",
+        )
+    if names.str.contains(_LAUNCHES).any():
+        if re.search(_WSL, system.get("SoftwareReleaseVersion", "")):
+            return (
+                ", though calls that launch them were, under WSL2",
+                "Update the driver on Windows and Nsight Systems: older ones cannot see a GPU's "
+                "work from inside WSL2; or record on Windows itself.",
+            )
+        return (
+            ", though calls that launch them were",
+            "Export the whole report again, and check the profiler's messages for lost records.",
+        )
+    if names.len():
+        if names.str.contains(_PUTS_WORK).any():
+            return "", _RECORD
+        several = "call" if names.len() == 1 else "calls"
+        return (
+            f": the program made {names.len():,} {several} of CUDA, of which none puts work on the "
+            "GPU",
+            "Read what the program printed: it may have stopped early. A launch that fails says so "
+            "in cudaGetLastError alone.",
+        )
+    if saw_no_cuda(db):
+        if any(text.startswith(_PERHAPS_LOST) for text in messages):
+            return (
+                ": CUDA was traced, but no event of it came, and Nsight Systems says that some "
+                "may be missing",
+                "Let the program end by itself, and record again with an Nsight Systems of the "
+                "same CUDA version as the program.",
+            )
+        return (
+            ": CUDA was traced, but the profiled processes made no call of it until recording "
+            "stopped",
+            "Read what the program printed: it may have stopped early. Else record until it uses "
+            "the GPU (without --duration, or a longer one), and the process that does "
+            "(--trace-fork-before-exec=true).",
+        )
+    return "", _RECORD
+
+
+def _list_messages(db: Database) -> list[str]:
+    texts = db.rows("DIAGNOSTIC_EVENT", ["text"]).get_column("text").cast(pl.String)
+    return texts.drop_nulls().to_list()
+
+
+def _read_system(db: Database) -> dict[str, str]:
+    rows = db.rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"])
+    return {str(name): str(value) for name, value in rows.iter_rows() if value is not None}
