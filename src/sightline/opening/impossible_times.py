@@ -31,8 +31,8 @@ _OUTLIER = 10  # times the median of its name: other reasons make all of a name 
 # Clocks of host and GPU are converted into one another: 0.1 ms apart at most in the corpus (ours).
 _EARLY_NS = 1_000_000
 
-_OPS = ("device_op_id", "device_id", "context_id", "stream_id", "kind", "name", "start_ns",
-        "end_ns", "launch_id", "graph_id", "graph_node_id")  # fmt: skip
+_OPS = ("device_op_id", "device_id", "context_id", "stream_id", "kind", "copy_kind", "name",
+        "start_ns", "end_ns", "launch_id", "graph_id", "graph_node_id")  # fmt: skip
 
 
 class Faults(NamedTuple):
@@ -131,8 +131,10 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     stream = ["device_id", "context_id", "stream_id"]
     alone = pl.col("graph_id").is_null() & pl.col("graph_node_id").is_null()
     length = pl.col("end_ns") - pl.col("start_ns")
+    # Pages of unified memory move for kernels that run: they stand in no stream's order.
+    is_page = pl.col("copy_kind").cast(pl.String).str.starts_with("UVM").fill_null(value=False)
     ordered = (
-        ops.filter(pl.col("stream_id").is_not_null() & alone)
+        ops.filter(pl.col("stream_id").is_not_null() & alone & ~is_page)
         .sort(*stream, "start_ns", "end_ns", maintain_order=True)
         .with_columns(usual=length.median().over("name"), stream_ops=pl.len().over(stream))
         .with_columns(
@@ -179,7 +181,7 @@ def _take(imported: Imported, name: str, columns: tuple[str, ...]) -> pl.DataFra
     present = lazy.collect_schema().names()
     constants = imported.constants.get(name, {})
     read = lazy.select(c for c in columns if c in present).collect()
-    texts = ("kind", "name")
+    texts = ("kind", "copy_kind", "name")
     return read.with_columns(
         pl.lit(constants.get(c), pl.String if c in texts else pl.Int64).alias(c)
         for c in columns

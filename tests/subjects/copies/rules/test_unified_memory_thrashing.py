@@ -61,6 +61,50 @@ def test_eight_pages_move_once(tmp_path: Path) -> None:
     assert "on demand" in found.summary
 
 
+def test_a_kernel_waits_for_its_pages(tmp_path: Path) -> None:
+    """20 pages of 10 µs in a kernel of 1 ms, 40 µs apart: it waits from fault to fault, 50 each."""
+    export = Export("3.25.0")
+    export.api("cudaLaunchKernel", 0, 5_000, 1)
+    export.kernel("add", 10_000, 10_000 + MS, 1)
+    for page in range(20):
+        at = 50_000 + page * 50_000
+        known = {"virtualAddress": page * PAGE, "migrationCause": BY_FAULT}
+        export.copy(UVM_HTOD, at, at + 10_000, 0, PAGE, MANAGED, DEVICE, **known)
+    found = assert_speaks(
+        nsys(export, tmp_path),
+        RULE,
+        cost_ns=1_000_000,
+        gain_ns=1_000_000,
+        evidence=["800.0 µs more in which kernels wait for the next page"],
+        fix="cudaMemPrefetchAsync",
+    )
+    assert found.gain_ns <= MS
+
+
+def test_pages_that_the_host_reads_back(tmp_path: Path) -> None:
+    """Between two pages that come back the host works on the first: idle, and not unknown."""
+    export = Export("3.25.0")
+    export.api("cudaLaunchKernel", 0, 5_000, 1)
+    export.kernel("add", 10_000, 10_000 + MS, 1)
+    for page in range(10):
+        at = 2 * MS + page * MS
+        known = {"virtualAddress": page * PAGE, "migrationCause": BY_FAULT}
+        export.copy(UVM_DTOH, at, at + 200_000, 0, PAGE, MANAGED, DEVICE, **known)
+    run = nsys(export, tmp_path)
+    found = assert_speaks(
+        run,
+        RULE,
+        cost_ns=2 * MS,
+        gain_ns=2 * MS,
+        evidence=["while the host reads pages back one by one"],
+        fix="cudaMemPrefetchAsync",
+    )
+    assert found.gain_ns == 2 * MS
+    idle = next(f for f in sightline.findings(run) if f.rule == "gpu-idle")
+    assert "works through unified memory" in idle.summary
+    assert idle.gain_ns is None
+
+
 def test_pages_without_addresses(tmp_path: Path) -> None:
     assert_speaks(
         nsys(moved([None] * 8, cause=None), tmp_path),

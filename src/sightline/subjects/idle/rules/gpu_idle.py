@@ -44,6 +44,7 @@ from sightline.diagnosis.gaps import Claim, are_the_profilers
 from sightline.diagnosis.operators import find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
+from sightline.timeline.page_waits import find_read_back
 
 RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,), general=4)
 
@@ -90,6 +91,12 @@ _ADVICE = {
         "see what it does without its start-up:  --window steady;  to shorten the start-up itself, "
         "record CPU activity, too",
     ),
+    "read_back": (
+        "the GPU is idle while the host works through unified memory that comes back to it page by "
+        "page",
+        "bring it back in one piece before the host reads it: cudaMemPrefetchAsync to "
+        "cudaCpuDeviceId; what remains is the host's own work on it",
+    ),
     "unknown": (
         "the GPU is idle, and the recording does not show why",
         "record CPU activity too, from before the work is launched",
@@ -111,7 +118,7 @@ def check(run: Run) -> Iterator[Finding]:
     if idle_pct <= IDLE_PCT:
         return
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
-    gaps = _tell_startup(run, gaps)
+    gaps = _tell_read_back(run, _tell_startup(run, gaps))
     for (cause,), mine in gaps.group_by("cause", maintain_order=True):
         cost = int(mine.get_column("duration_ns").sum())
         pct = 100 * cost / sum_windows(run)
@@ -152,6 +159,15 @@ def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _tell_read_back(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The gaps, with a cause of their own where the host reads pages that come back to it."""
+    reading = find_read_back(run, gaps).get_column("after_id")
+    if reading.is_empty():
+        return gaps
+    is_reading = pl.col("after_id").is_in(reading.implode()) & (pl.col("cause") == "unknown")
+    return gaps.with_columns(cause=pl.when(is_reading).then(pl.lit("read_back")).otherwise("cause"))
+
+
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
     if cause == "not_started" and (place := _name_waiting(mine)):
@@ -173,10 +189,10 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         + (f", in {mine.operator.name}" if mine.operator else ""),
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
-    if cause not in ("unknown", "not_recorded"):
+    if cause not in ("unknown", "not_recorded", "read_back"):
         return found
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
-    # what its end would gain nobody can say.
+    # what its end would gain nobody can say; nor how much of its reading the host only waits.
     return replace(found, severity="info", gain=None, method=None)
 
 

@@ -13,6 +13,7 @@ from sightline.core.units import format_count, format_ns, format_several
 from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._shared import list_computing
 from sightline.timeline.kernel_kinds import name_kinds
+from sightline.timeline.page_waits import measure_page_waits
 from sightline.timeline.world import read_world
 
 DEVICE = ["rank", "device_id"]
@@ -54,7 +55,10 @@ def _list_filled(run: Run) -> pl.DataFrame:
     )
     filled = add_fill(run, alone).drop_nulls("share")
     own = _choose_own(run, filled.get_column("name").unique())
-    return _add_least(filled.with_columns(own=pl.col("name").is_in(own.implode())))
+    filled = _add_least(filled.with_columns(own=pl.col("name").is_in(own.implode())))
+    # A kernel that waits for pages of unified memory is no faster with more blocks.
+    pages = measure_page_waits(run, filled)
+    return filled.with_columns(least_ns=pl.max_horizontal("least_ns", pl.lit(pages)))
 
 
 def _choose_own(run: Run, names: pl.Series) -> pl.Series:

@@ -27,6 +27,7 @@ Fix
     starts off the GPU.
 
 False positives
+    Loops with matrix products, convolutions or attention in them are left out: they are layers.
     Turns that depend on each other, as a recurrence's do: only a kernel that keeps its state
     can save their starts.
 
@@ -51,9 +52,11 @@ from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._optimizer import list_optimizer_loops
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_computing
 from sightline.timeline.callers import find_callers
+from sightline.timeline.kernel_kinds import PRODUCT, name_kinds
 
 RULE = Rule("kernel-loop", "Tiny kernels in a loop")
 _TURNS, _LONGEST_TURN = 32, 4
+_MULTIPLIES = (PRODUCT, "attention", "convolution")
 _SHORT_NS, _FREE_SHARE = 10_000, 0.5
 _LANE = ["rank", "device_id", "stream_id"]
 _LAUNCH = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
@@ -66,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     kernels = list_computing(run)
     if not (kernels.get_column("length") < _SHORT_NS).any():
         return
-    loops = _find_loops(kernels)
+    loops = _drop_products(_find_loops(kernels))
     if loops.is_empty():
         return
     loops = add_fill(run, loops).drop_nulls("share").filter(pl.col("share") <= _FREE_SHARE)
@@ -138,6 +141,14 @@ def _find_loops(kernels: pl.DataFrame) -> pl.DataFrame:
             ).filter(long)
         )
     return pl.concat(parts)
+
+
+def _drop_products(loops: pl.DataFrame) -> pl.DataFrame:
+    """Without loops that multiply: they are layers or a solver's steps, and no items of a list."""
+    names = loops.get_column("name").unique()
+    multiply = names.filter(name_kinds(names).is_in(_MULTIPLIES).fill_null(value=False))
+    is_product = pl.col("name").is_in(multiply.implode())
+    return loops.filter(~is_product.any().over("loop"))
 
 
 def _keep_work(loops: pl.DataFrame) -> pl.DataFrame:
