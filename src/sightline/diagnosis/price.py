@@ -4,7 +4,7 @@ A rule knows its own problem alone. What holds between findings and for the run 
 applied here, in this order: ranks that are late for a reason of their own are one finding with it;
 where a display or a timer sets the rate, idle time gains nothing; no gain is above its cost, nor
 its share above the cost's; what the recording lost takes confidence;
-of a handful of operations nothing is more than a note.
+of a handful of operations nothing is more than a note, but what a single launch shows by its shape.
 """
 
 from __future__ import annotations
@@ -70,10 +70,15 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
         cost=cost,
         gain=gain,
         evidence=evidence,
-        severity="info" if is_handful else found.severity,
+        severity="info" if is_handful and not _shows_alone(found) else found.severity,
         confidence=LOWER[found.confidence] if limits else found.confidence,
         limits=limits or found.limits,
     )
+
+
+def _shows_alone(found: Finding) -> bool:
+    """Whether one launch is proof enough: it is about a kernel, and rests on no pattern."""
+    return "kernel" in found.where and found.confidence != "low"
 
 
 def _bound_gain(found: Finding, window_ns: int) -> tuple[Price | None, Price | None]:
