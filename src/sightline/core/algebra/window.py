@@ -14,14 +14,22 @@ def select_starting_in(device_ops: pl.DataFrame, windows: pl.DataFrame) -> pl.Da
 
 
 def starts_in(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.Series:
-    """Whether each row (rank, device_id, start_ns) starts in its device's window."""
+    """Whether each row (rank, device_id, start_ns) starts in its device's window.
+
+    What starts with the window's end and goes on belongs to what comes behind it (`end_ns`, where
+    the rows have it); what has no length is still inside.
+    """
+    goes_on = pl.lit(value=False)
+    if "end_ns" in rows.columns:
+        goes_on = pl.col("end_ns") > pl.col("start_ns")
     if windows.height == 1:
         only = windows.row(0, named=True)
         within = pl.col("start_ns").is_between(only["window_start_ns"], only["window_end_ns"])
+        within &= ~(goes_on & (pl.col("start_ns") == only["window_end_ns"]))
         mine = (pl.col("rank") == only["rank"]) & (pl.col("device_id") == only["device_id"])
         return rows.select((within & mine).fill_null(value=False)).to_series()
     return (
-        rows.select("rank", "device_id", "start_ns")
+        rows.select("rank", "device_id", "start_ns", goes_on=goes_on)
         .join(
             windows.select("rank", "device_id", "window_start_ns", "window_end_ns"),
             on=["rank", "device_id"],
@@ -29,7 +37,10 @@ def starts_in(rows: pl.DataFrame, windows: pl.DataFrame) -> pl.Series:
             maintain_order="left",
         )
         .select(
-            pl.col("start_ns").is_between("window_start_ns", "window_end_ns").fill_null(value=False)
+            (
+                pl.col("start_ns").is_between("window_start_ns", "window_end_ns")
+                & ~(pl.col("goes_on") & (pl.col("start_ns") == pl.col("window_end_ns")))
+            ).fill_null(value=False)
         )
         .to_series()
     )

@@ -75,6 +75,12 @@ def add_fill(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     return known.join(of_kind, on=key, how="left", nulls_equal=True, maintain_order="left")
 
 
+def compute_room(run: Run, launch: dict[str, Any]) -> Occupancy | None:
+    """What one multiprocessor holds of a launch (a row of `add_fill`); None where not known."""
+    device = _list_devices(run).get((launch["rank"], launch["device_id"]), {})
+    return _compute_held(launch, device, launch["threads"])
+
+
 def measure_fill(launch: dict[str, Any], device: dict[str, Any]) -> Fill | None:
     """The fill of a row of `device_ops` on a row of `devices`; None where too little is known."""
     sizes = [launch[name] for name in GRID]

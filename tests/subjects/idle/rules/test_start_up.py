@@ -40,7 +40,7 @@ def test_an_upload_before_the_products_gains_no_step_anything(tmp_path: Path) ->
     assert (first.rule, first.title) == ("start-up", "Start-up")
     assert first.cost_ns == pytest.approx(12_000_000 + STEP_US * 1_000, rel=0.02)
     assert first.gain is None
-    assert any("the largest copy: Memcpy HtoD" in line for line in first.evidence)
+    assert any("in copies, the largest: HtoD" in line for line in first.evidence)
     assert "happens once" in first.summary
 
 

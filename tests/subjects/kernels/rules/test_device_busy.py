@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sightline
 from support.rules import answers, assert_silent
-from support.traces import call, computed, kernel, opened, queued, told
+from support.traces import call, computed, kernel, launched, opened, queued, told
 
 RULE = "device-busy"
 
@@ -116,3 +116,20 @@ def test_a_native_programs_transpose_is_its_purpose(tmp_path: Path) -> None:
     (found,) = answers(sightline.open(str(tmp_path / "x_kernel_trace.csv")), RULE)
     assert "transpose takes 100.0 % of the kernel time" in found.summary
     assert "fuse" not in found.fix
+
+
+def test_registers_that_leave_little_room(tmp_path: Path) -> None:
+    """188 registers × 192 threads: one block of 6 of an SM's 48 warps (RTX 3050)."""
+    shape = {"grid": [84, 1, 1], "block": [192, 1, 1], "registers per thread": 188}
+    gpu = {"id": 0, "name": "NVIDIA GeForce RTX 3050 Laptop GPU", "numSms": 16}
+    gpu |= {"computeMajor": 8, "computeMinor": 6}
+    work = launched(0, kernel("fit_lines", 10, 1_000, **shape))
+    (found,) = answers(opened(tmp_path, work, deviceProperties=[gpu]), RULE)
+    assert (
+        "188 registers a thread leave room for 1 block of 6 warps on a multiprocessor: 12.5 % of "
+        "its warps"
+    ) in found.evidence
+    assert "__launch_bounds__" in found.fix
+    few = launched(0, kernel("fit_lines", 10, 1_000, **shape | {"registers per thread": 40}))
+    (found,) = answers(opened(tmp_path, few, "few.json", deviceProperties=[gpu]), RULE)
+    assert "room" not in found.fix

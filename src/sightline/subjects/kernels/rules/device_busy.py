@@ -44,6 +44,7 @@ from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.subjects.kernels.rules._launches import describe_launch, list_filled, pick_longest
+from sightline.subjects.kernels.rules._room import find_little_room
 from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
@@ -89,6 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time"
         told = f"{told}{_describe_launch(run, name)}."
+    room = None if moves else find_little_room(run, name)
     chosen = choose_in_ncu(name)
     few = " -c 3" if chosen else ""
     profile = f"profile it:  ncu --set full{chosen}{few}  (AMD: rocprof-compute profile)"
@@ -103,12 +105,13 @@ def check(run: Run) -> Iterator[Finding]:
                     f"{format_ns(ns)}"
                     for name, n, ns in top.rows()
                 ),
+                *([] if room is None else [room.text]),
                 *_describe_roofs(run, whole),
             ),
             where={"kernel": name, "busy_pct": busy},
         ),
         Advice(
-            fix=_advise_fusing(run, profile) if moves else profile,
+            fix=_advise_fusing(run, profile) if moves else (room.fix if room else "") + profile,
             verify="sightline stats kernels AFTER",
         ),
         title=RULE.title if own_gaps is None else own_gaps.title,
