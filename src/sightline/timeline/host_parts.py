@@ -24,6 +24,7 @@ from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
 from sightline.timeline.step_usage import LEAST_STEPS, measure_recording_cost
 
 LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
+RANDOM = "random numbers"
 COMPILE, COPY = "compiling", "copies and allocation"
 DISPATCH, PYTHON, ELSEWHERE = "dispatch", "Python", "operators of other threads"
 _THREAD = ["rank", "pid", "tid"]
@@ -45,7 +46,9 @@ KINDS = (
     ("convolution", r"(?i)conv"),
     ("matrix product", r"(?i)::_?(?:addmm|mm|bmm|baddbmm|matmul|linear|mv|addmv|dot|einsum)"
      r"|mkldnn_linear|attention|_scaled_mm|lstm|gru"),
-    ("normalization", r"(?i)norm(?:[^a]|$)"),  # aten::normal_ draws numbers
+    (RANDOM, r"^aten::(?:normal_?|uniform_?|random_|randint|randn|rand|randperm|exponential_"
+     r"|poisson|bernoulli_?|log_normal_|cauchy_|geometric_|multinomial)$"),
+    ("normalization", r"(?i)norm(?:[^a]|$)"),
     ("pooling", r"(?i)pool|upsample|interpolate"),
     ("embedding and indexing", r"(?i)embedding|index|gather|scatter|::take|masked"),
     ("reduction", r"(?i)::(?:sum|mean|max|min|amax|amin|arg|cumsum|sort|topk|std|var|prod|all|any)"
@@ -55,6 +58,8 @@ KINDS = (
     ("elementwise", r"^aten::"),
 )  # fmt: skip
 OTHER = "other operators"
+# Calls of CUDA's and HIP's runtimes that copy, wait for a copy, or take and give back memory.
+_MOVES = r"^(?:cu|hip|cuda)\w*(?:Mem(?:cpy|set)|Malloc|MemAlloc|Free|Synchronize)"
 # What recording one range may cost at most. PyTorch 2.13's profiler took 0.9 to 1.9 µs of a core at
 # 2.5 GHz (tests/subjects/host/rules/programs.py, steps with and without it); what is more is
 # something else.
@@ -303,8 +308,14 @@ def _name_parts(inside: pl.DataFrame) -> pl.Series:
         pl.when(pl.col("works") & name.str.contains(pattern)).then(pl.lit(kind))
         for kind, pattern in KINDS
     ]
+    # A runtime's call in an operator is what that does: it moves data, waits for it, or launches.
+    calls = pl.col("layer").is_in(["runtime", "driver"])
     rest = (
-        pl.when(pl.col("works"))
+        pl.when(calls & name.str.contains(_MOVES))
+        .then(pl.lit(COPY))
+        .when(calls & name.str.contains(r"^(?:cu|hip|cuda)\w*Launch"))
+        .then(pl.lit(DISPATCH))
+        .when(pl.col("works"))
         .then(pl.lit(OTHER))
         .when(pl.col("layer") == "op")
         .then(pl.lit(DISPATCH))

@@ -34,7 +34,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.subjects.host.rules._shared import list_names, take_share
-from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segments
+from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segments, uses_device
 
 RULE = Rule("host-busy", "The CPU computes nearly all the time")
 
@@ -43,7 +43,8 @@ BUSY_PCT = 80.0
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
-    if not has_only_host(run):
+    # What a program of a GPU does on the CPU is not what binds it, for all that is recorded.
+    if not has_only_host(run) or uses_device(run):
         return
     kinds = [kind for kind, _ in KINDS] + [OTHER]
     segments = list_segments(run).filter(pl.col("part").is_in(kinds))
