@@ -87,6 +87,10 @@ def read_opcode(low: int, capability: int, high: int | None = None) -> str | Non
     return "UTCOMMA" if low >> 63 else _TENSOR_NAMES[high >> 8 & 3]
 
 
+# ptxas writes it for a debugger (-G); line tables alone (-lineinfo) are `.nv_debug_line_sass`.
+_REGISTERS_OF_VARIABLES = ".nv_debug_info_reg_sass"
+
+
 @dataclass(frozen=True)
 class Section:
     """An ELF section."""
@@ -106,6 +110,7 @@ class Cubin:
     capability: int = 0  # 10 × major + minor that it was compiled for; 0 where that is not known
     code: dict[str, tuple[int, int]] = field(default_factory=dict)
     lines: dict[str, list[tuple[int, str, int]]] = field(default_factory=dict)
+    is_debug: bool = False  # built for a debugger (nvcc -G): without optimization
     note: str | None = None  # why it could not be read in full
 
     def words(self, function: str) -> list[int]:
@@ -139,6 +144,7 @@ def read_cubin(data: bytes) -> Cubin:
         for s in sections:
             if s.name.startswith(".text."):
                 cubin.code[s.name.removeprefix(".text.")] = (s.start, s.end)
+        cubin.is_debug = any(s.name == _REGISTERS_OF_VARIABLES for s in sections)
         debug = next((s for s in sections if s.name == ".debug_line"), None)
         if debug is not None:
             cubin.lines = _lines(data, debug, _relocate(data, names, sections, ".debug_line"))

@@ -29,6 +29,7 @@ def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[
                 len(code.notes),
             )
         )
+    found += _check_builds(code)
     if rows.wrong_opcodes:
         named = ", ".join(sorted(rows.wrong_opcodes)[:5])
         found.append(
@@ -94,3 +95,15 @@ def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[
             )
         )
     return found
+
+
+def _check_builds(code: Code) -> list[Quality]:
+    """Modules that were built for a debugger: what is measured of them is not the program's."""
+    built = [module.cubin for module in code.modules.values() if module.cubin is not None]
+    for_debugging = sum(cubin.is_debug for cubin in built)
+    if not for_debugging:
+        return []
+    which = "" if for_debugging == len(built) else f"{for_debugging} of {len(built)} modules: "
+    text = f"{which}GPU code was built for debugging (nvcc -G), without optimization"
+    remedy = "Build without -G (-lineinfo keeps the source lines), and profile again."
+    return [Quality("debug_build", "warning", text, None, remedy)]

@@ -35,6 +35,9 @@ from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-latency", "Latency bound")
+# Nsight Compute's own rule asks for more warps below 80 % (its sections/Occupancy.py, 2024.1).
+_FULL_PCT = 80.0
+_OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _WAVES = "launch__waves_per_multiprocessor"
 
 
@@ -47,14 +50,23 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, case.headroom, None, f"SM {sm}, memory {memory} of peak")
 
 
+def _advise(hit: Hit) -> str:
+    """More warps help only where there is room for them."""
+    look = "check its stall reasons (sightline stats stalls); "
+    independent = "more independent loads and arithmetic per thread (unroll, several items each)"
+    occupancy = hit.case.get(_OCCUPANCY)
+    if occupancy is not None and occupancy >= _FULL_PCT:
+        return f"{look}{independent}: an SM holds all the warps that it can"
+    return f"{look}more warps per SM, or {independent}"
+
+
 check = judge_kernels(
     RULE,
     _hit,
     metrics=(SM_PCT, MEMORY_PCT),
-    more=(_WAVES,),
+    more=(_WAVES, _OCCUPANCY),
     record="--section SpeedOfLight",
     summary="{}: the kernel is latency bound.",
-    fix="check its stall reasons (sightline stats stalls); more warps per SM, or more "
-    "independent loads and arithmetic per thread",
+    fix=_advise,
     verify="sightline stats speed_of_light AFTER: a throughput over 60 %",
 )

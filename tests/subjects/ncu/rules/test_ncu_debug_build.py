@@ -1,0 +1,49 @@
+"""ncu-debug-build: what is profiled was built for a debugger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import sightline
+from sightline.formats._cubin import Cubin
+from sightline.formats.nvidia.ncu_rep.code import Module
+from sightline.formats.nvidia.ncu_rep.quality import _check_builds
+from support.profiled import SM, TIME, opened
+from support.rules import assert_silent
+from synth_ncu import Kernel, report
+
+RULE = "ncu-debug-build"
+
+
+@pytest.mark.corpus
+def test_a_real_report_of_a_debug_build(corpus: Path) -> None:
+    """Its code has `.nv_debug_info_reg_sass`, and its project is built with -G."""
+    folder = corpus / "ncu/iamcoleman__monte-carlo-pi"
+    found = sightline.findings(sightline.open(str(next(folder.glob("*.ncu-rep")))))
+    first = next(f for f in found if not f.abstained)
+    assert first.rule == RULE
+    assert "without -G" in (first.fix or "")
+
+
+@pytest.mark.corpus
+def test_a_real_report_with_source_lines(corpus: Path) -> None:
+    """-lineinfo is no debug build."""
+    folder = corpus / "ncu/bobschreiner__NuKEXC"
+    found = sightline.findings(sightline.open(str(next(folder.glob("*.ncu-rep")))))
+    assert RULE not in {f.rule for f in found}
+
+
+def test_some_of_several_modules() -> None:
+    built = [Cubin(b"", is_debug=is_debug) for is_debug in (False, True, False)]
+    code = SimpleNamespace(modules=dict(enumerate(Module(cubin=cubin) for cubin in built)))
+    (told,) = _check_builds(code)  # type: ignore[arg-type]
+    assert told.kind == "debug_build"
+    assert told.text.startswith("1 of 3 modules: ")
+
+
+def test_a_report_without_code(tmp_path: Path) -> None:
+    run = opened(tmp_path, report([Kernel(name="basic", metrics={TIME: 7_000.0, SM: 50.0})]))
+    assert_silent(run, RULE)
