@@ -35,7 +35,7 @@ from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-latency", "Latency bound")
-# Nsight Compute's own rule asks for more warps below 80 % (its sections/Occupancy.py, 2024.1).
+# Nsight Compute speaks of occupancy below 80 % (2024.1, rule TheoreticalOccupancy).
 _FULL_PCT = 80.0
 _OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _WAVES = "launch__waves_per_multiprocessor"
