@@ -2,9 +2,9 @@
 
 A rule knows its own problem alone. What holds between findings and for the run as a whole is
 applied here, in this order: ranks that are late for a reason of their own are one finding with it;
-where a display or a timer sets the rate, idle time gains nothing; no gain is above its cost, nor
-its share above the cost's; what the recording lost takes confidence;
-of a handful of operations nothing is more than a note, but what a single launch shows by its shape.
+where a display or a timer sets the rate, or no kernel ran, idle time gains nothing; no gain is
+above its cost, nor its share above the cost's; what the recording lost takes confidence; of a
+handful of operations nothing is more than a note, but what a single launch shows by its shape.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from sightline.timeline.copies import LEAST_OPERATIONS
 
 # `Finding.where` holds it where the program is held to a rate: its rounds a second.
 HELD = "held_hz"
+# `Finding.where` holds it where no kernel ran: there is no work that could begin earlier.
+NO_WORK = "no_work"
 
 
 def price_findings(
@@ -134,10 +136,13 @@ def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Fin
 
 
 def _hold_rate(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
-    """Where something outside sets the rate, no end of idle time makes it faster."""
-    if not any(HELD in f.where for f in found):
+    """Where something outside sets the rate, or nothing ran, no end of idle time gains anything."""
+    if any(HELD in f.where for f in found):
+        why = "the program waits for what sets its rate: without this it would wait longer"
+    elif any(NO_WORK in f.where for f in found):
+        why = "no kernel ran: there is nothing that could begin earlier"
+    else:
         return found
-    why = "the program waits for what sets its rate: without this it would wait longer"
     return [
         replace(f, gain=Price(0, "ns"), severity="info", evidence=(*f.evidence, why))
         if f.rule in rules and rules[f.rule].causes and not f.abstained and f.gain is not None

@@ -264,7 +264,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=4,
+        version=5,
         source='docs/formats/ncu.md',
     ),
     Importer(

@@ -312,6 +312,8 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
         cost = _cost(finding, answer.breakdown)
         yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
         yield from wrap_text(f"{cost}{finding['summary']}", "   ", "   ", width)
+        if not shown and finding is remarks[0] and finding["fix"]:
+            yield from wrap_text(finding["fix"], "   Fix    ", " " * 10, width)
     left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
     if left_out:
         yield Text()

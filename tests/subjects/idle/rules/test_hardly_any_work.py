@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sightline import findings
 from support.rules import answers, assert_silent
-from support.traces import call, copy, kernel, launched, opened
+from support.traces import call, copy, kernel, launch, launched, opened
 
 RULE = "hardly-any-work"
 
@@ -26,3 +26,16 @@ def test_a_kernel_or_ten_copies_are_work(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path / "a", one), RULE)
     copies = [launched(30 * n, copy("Memcpy HtoD", 30 * n + 9, 2, 8)) for n in range(10)]
     assert_silent(opened(tmp_path / "b", copies), RULE)
+
+
+def test_launches_of_which_nothing_is_heard(tmp_path: Path) -> None:
+    """Two copies and 20 launches without a kernel: no idle time has a gain."""
+    events = [launched(0, copy("Memcpy HtoD", 9, 2, 8), "cudaMemcpy")]
+    events += [launch(20 + 10 * n, 5, 900 + n) for n in range(20)]
+    events += [launched(100_000, copy("Memcpy DtoH", 100_009, 2, 8), "cudaMemcpy")]
+    run = opened(tmp_path, events)
+    said = [f for f in findings(run) if not f.abstained]
+    assert said[0].rule == RULE
+    assert "though 20 calls launched one" in said[0].summary
+    assert "cudaGetLastError" in said[0].fix
+    assert not any(f.gain_ns for f in said)

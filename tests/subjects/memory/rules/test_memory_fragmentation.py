@@ -8,18 +8,22 @@ from support.memory_rules import assert_finds
 from support.rules import assert_silent
 from support.snapshots import entry, opened, segment, snapshot
 
+MB = 1_000_000
+
 
 def held(free: int) -> list[dict]:
-    return [segment(0, (1000 - free, "active_allocated"), (free, "inactive"))]
+    """A segment of 2 GB of which so many thousandths are free."""
+    unit = 2 * MB
+    return [segment(0, ((1000 - free) * unit, "active_allocated"), (free * unit, "inactive"))]
 
 
 def test_a_tenth_is_free(tmp_path: Path) -> None:
     assert_finds(
         opened(tmp_path, snapshot([], held(100))),
         "memory-fragmentation",
-        cost_bytes=100,
-        gain_bytes=100,
-        evidence=["1 of 1 segments", "kept by 900 B"],
+        cost_bytes=200 * MB,
+        gain_bytes=200 * MB,
+        evidence=["1 of 1 segments", "kept by 1.800 GB"],
         fix="expandable_segments:True",
     )
 
@@ -28,12 +32,18 @@ def test_just_below(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, snapshot([], held(99))), "memory-fragmentation")
 
 
+def test_a_small_program_has_pieces_of_a_few_segments(tmp_path: Path) -> None:
+    """26 of 134 MB: the allocator's segments are of 20 MiB, and no GPU lacks so little."""
+    little = [segment(0, (108 * MB, "active_allocated"), (26 * MB, "inactive"))]
+    assert_silent(opened(tmp_path, snapshot([], little)), "memory-fragmentation")
+
+
 def test_what_the_peak_needed_is_not_lost(tmp_path: Path) -> None:
     events = [
-        entry("segment_alloc", 0, 1000, 1),
-        entry("alloc", 0, 700, 2),
-        entry("alloc", 700, 260, 3),
-        entry("free_completed", 700, 260, 4),
+        entry("segment_alloc", 0, 2_000 * MB, 1),
+        entry("alloc", 0, 1_400 * MB, 2),
+        entry("alloc", 1_400 * MB, 520 * MB, 3),
+        entry("free_completed", 1_400 * MB, 520 * MB, 4),
     ]
     run = opened(tmp_path, snapshot(events, held(300)))
     assert_silent(run, "memory-fragmentation")

@@ -32,8 +32,11 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.price import NO_WORK
 from sightline.timeline.copies import ran_enough
 from sightline.timeline.host_ranges import IN_API
+
+_LAUNCHES = r"^(?:cu|cuda|hip)\w*Launch"
 
 RULE = Rule("hardly-any-work", "Hardly anything ran on the GPU")
 
@@ -52,16 +55,27 @@ def check(run: Run) -> Iterator[Finding]:
             f"{format_count(calls.height)} calls in {format_ns(took)}, the last one "
             f"{calls.item(-1, 'name')}"
         ]
+    launches = calls.get_column("name").str.contains(_LAUNCHES).sum()
     count = format_several(run.rows("device_ops"), "copy or memset", "copies and memsets")
     yield build_finding(
         RULE,
-        f"No kernel ran, and {count}: the program ended before its work, or does none on the GPU.",
-        Evidence(lines),
+        f"No kernel ran, though {format_several(launches, 'call')} launched one, and {count}: the "
+        "launches failed, or what they ran was not recorded."
+        if launches
+        else f"No kernel ran, and {count}: the program ended before its work, or does none on the "
+        "GPU.",
+        Evidence(lines, where={NO_WORK: True}),
         Advice(
-            fix="see in the program's output why it ended, or whether it found the GPU; then "
+            fix="check each launch (cudaGetLastError behind it, compute-sanitizer): a binary for "
+            "another architecture, too many threads or too much shared memory make it fail without "
+            "a word; what the program measured of them is not valid"
+            if launches
+            else "see in the program's output why it ended, or whether it found the GPU; then "
             "record it again",
             verify="sightline stats kernels AFTER",
-            cause="the recording holds the set-up alone",
+            cause="nothing is heard of a launch that fails until it is asked for"
+            if launches
+            else "the recording holds the set-up alone",
         ),
         severity="info",
         confidence="high",

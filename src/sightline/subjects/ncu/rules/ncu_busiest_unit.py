@@ -29,7 +29,18 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import LIMIT_PCT, METRICS, PARTS, SM, UNITS, Case, name_unit
+from sightline.diagnosis.kernel_bounds import (
+    DRAM,
+    L1,
+    L2,
+    LIMIT_PCT,
+    METRICS,
+    PARTS,
+    SM,
+    UNITS,
+    Case,
+    name_unit,
+)
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
@@ -52,13 +63,30 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, 0.0, 0.0, text, now.unit)
 
 
+# What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
+_LESS = {
+    L1: "fewer and wider accesses to shared memory and L1 (float4 loads, a larger tile of results "
+    "in each thread's registers, no bank conflicts), or tensor cores for products",
+    L2: "reuse in shared memory or registers what is read again, and read whole sectors",
+    DRAM: "move fewer bytes: fuse passes, smaller types, reuse in shared memory",
+    SM: "fewer instructions for the same result: wider loads, fast math, less address arithmetic, "
+    "tensor cores for products",
+}
+
+
+def _advise(hit: Hit) -> str:
+    """What takes work off the unit that is named."""
+    less = _LESS.get(hit.subject)
+    return f"give that unit less work: {less}" if less else "give that unit less work"
+
+
 check = judge_kernels(
     RULE,
     _hit,
     metrics=[name for names in UNITS.values() for name in names],
     more=METRICS,
     record="--section SpeedOfLight",
-    fix="give that unit less work: see what else is found about this kernel",
+    fix=_advise,
     verify="sightline stats speed_of_light AFTER: a shorter duration",
     about_limit=True,
 )

@@ -1,0 +1,109 @@
+"""The memory's peak lies in the optimizer's step, in what that allocates.
+
+Symptom
+    The most memory is in use while parameters are updated, and not at the end of the forward pass.
+
+Why it hurts
+    An update that is written as formulas makes a new tensor for each operation; with tensors as
+    large as the vocabulary that is several times their size for a moment, and a new state beside
+    the old one where it is not written in place.
+
+Evidence
+    Blocks that are in use at the peak and were allocated in a function that steps an optimizer:
+    temporaries and states. The gain is how much lower the peak is when all events are gone through
+    without the temporaries of these places.
+
+Threshold
+    A tenth of the peak (ours, as for fragmentation), in temporaries and states of the step.
+
+Fix
+    torch.optim.AdamW(..., fused=True) or foreach=False; in an optimizer of one's own, in-place
+    operations (mul_, addcmul_, addcdiv_) under torch.no_grad().
+
+False positives
+    A first step allocates the states for good.
+
+References
+    PyTorch documentation, torch.optim, "fused" and "foreach" implementations: foreach uses more
+    memory by the size of the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_bytes
+from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.allocations import (
+    find_peaks_without,
+    follow_allocations,
+    select_memory,
+)
+from sightline.subjects.memory.rules._shared import (
+    find_device_peaks,
+    list_places,
+    locate_device,
+    name_device,
+    select_device,
+    write_share,
+)
+from sightline.subjects.memory.tensor_kinds import add_places, classify_blocks
+
+RULE = Rule("optimizer-peak", "The peak lies in the optimizer's step")
+LEAST_PCT = 10.0
+# A place is the function and the file that allocate: "step (optimizer.py:78)",
+# "_single_tensor_adamw (adamw.py:412)".
+_STEPS = (
+    r"(?i)^(?:step|update|_?(?:single|multi)_tensor\w*|_?fused_?\w*)\s*\(\w*"
+    r"(?:optim|adam|sgd|lamb|lion|muon|adagrad|rmsprop|adafactor)\w*\.py"
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding for each device."""
+    for peak in find_device_peaks(run).iter_rows(named=True):
+        whole = peak["allocated_bytes"]
+        made = select_device(run.ask("peak_blocks"), peak).filter(
+            pl.col("kind").is_in(["temporary", "optimizer state"]),
+            pl.col("place").str.contains(_STEPS),
+        )
+        brief = made.filter(pl.col("kind") == "temporary")
+        size = sum_column(made, "bytes")
+        if brief.is_empty() or 100 * size < LEAST_PCT * whole:
+            continue
+        gain = whole - _find_peak_without(run, peak)
+        yield build_finding(
+            RULE,
+            f"{format_bytes(size)} that the optimizer's step allocates are in use at the peak of "
+            f"{name_device(peak)}, {write_share(size, whole)} of it.",
+            Evidence(list_places(made), where=locate_device(peak)),
+            Advice(
+                fix="update in place (mul_, addcmul_, addcdiv_ under torch.no_grad()), or use a "
+                "fused optimizer: torch.optim.AdamW(..., fused=True)",
+                verify="sightline stats peak_blocks AFTER: bytes of temporary",
+                cause="each operation of the update makes a tensor of its own",
+                sources=("PyTorch, torch.optim: foreach and fused implementations",),
+            ),
+            price=price_part(size, gain, whole, "bytes"),
+            method="all events gone through again without the step's temporaries",
+            confidence="medium",
+        )
+
+
+def _find_peak_without(run: Run, peak: dict[str, Any]) -> int:
+    """The highest sum of a device when the temporaries of the optimizer's step are not made."""
+    found = follow_allocations(run)
+    blocks = select_memory(found, add_places(run, classify_blocks(run)), peak)
+    is_made = (pl.col("kind") == "temporary") & pl.col("place").str.contains(_STEPS)
+    grouped = blocks.select(
+        "allocated", "released", "bytes", group=pl.when(is_made).then(pl.lit(0, pl.Int64))
+    )
+    sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
+    (after,) = find_peaks_without(sums, grouped, 1)
+    return after
