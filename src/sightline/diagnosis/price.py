@@ -25,6 +25,8 @@ from sightline.timeline.copies import LEAST_OPERATIONS
 HELD = "held_hz"
 # `Finding.where` holds it where no kernel ran: there is no work that could begin earlier.
 NO_WORK = "no_work"
+# Ours: a thousand launches' worth; a toy's kernel takes microseconds, whatever its shape.
+_MATTERS_NS = 10_000_000
 
 
 def price_findings(
@@ -79,8 +81,9 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
 
 
 def _shows_alone(found: Finding) -> bool:
-    """Whether one launch is proof enough: it is about a kernel, and rests on no pattern."""
-    return "kernel" in found.where and found.confidence != "low"
+    """Whether one launch is proof enough: of a kernel that takes so long that it matters."""
+    is_long = (found.gain_ns or 0) >= _MATTERS_NS
+    return "kernel" in found.where and found.confidence != "low" and is_long
 
 
 def _bound_gain(found: Finding, window_ns: int) -> tuple[Price | None, Price | None]:
