@@ -45,7 +45,8 @@ PYTORCHS_OWN = {
     "host_copies", "host_growing", "host_loading", "host_optimizer", "host_threads", "memory_held",
     "memory_leak", "optimizer_state_not_sharded", "out_of_memory", "peak_set_by_one_tensor",
     "unused_reserve", "memory_fragmentation", "unfused_optimizer",
-    "dtype_casts", "operator_patterns", "attention_not_fused", "recomputed_forward",
+    "dtype_casts", "operator_patterns", "attention_not_fused", "recomputed_forward", "host_random",
+    "optimizer_peak",
 }  # fmt: skip
 ADVICE = ("fix", "fix_pinned", "cause", "title", "summary")
 
