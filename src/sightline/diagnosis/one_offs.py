@@ -13,6 +13,7 @@ from sightline.core.model.run import Run
 from sightline.core.registry import OF_WINDOW
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.price import share_of
+from sightline.timeline.cold_runs import find_cold_pauses
 from sightline.timeline.segments import REPEATING
 from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steps
 
@@ -31,6 +32,8 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
     """
     idle = {name for name, rule in rules.items() if rule.causes}
+    if run.rows("device_ops") and find_cold_pauses(run).height:
+        return [_mark_first_run(f) if f.rule in idle and f.cost_ns else f for f in found]
     # What was found on one stream divides the run only where segments say so.
     known = list_steps(run)
     if run.window != REPEATING:
@@ -41,6 +44,14 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     if run.rows("device_ops") < LEAST_OPERATIONS:
         return list(found)
     return [_mark_pause(f) if f.rule in idle else f for f in found]
+
+
+def _mark_first_run(found: Finding) -> Finding:
+    """Of a first run: nothing shows that it comes again."""
+    line = "this is a first run: nothing shows that it comes again"
+    return replace(
+        found, evidence=(*found.evidence, line), where={**found.where, ONCE: "first run"}
+    )
 
 
 def _mark_pause(found: Finding) -> Finding:

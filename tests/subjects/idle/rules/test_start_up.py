@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sightline import findings
+from sightline.core.model.run import Run
 from sightline.session import Session
 from sightline.timeline.segments import select_repeating
 from support.rules import answers, assert_silent
@@ -83,3 +84,29 @@ def test_what_was_not_recorded_is_no_start_up(tmp_path: Path) -> None:
     found = [f for f in findings(opened(tmp_path, events)) if not f.abstained]
     assert [f.rule for f in found if f.gain_ns] == []
     assert found[0].title == "Start-up: not recorded"
+
+
+def first_run(folder: Path, *, pauses: int, loading_us: int, work_us: int = 50) -> Run:
+    """Kernels after pauses of 100 ms; one of them in a call that loads a module."""
+    events, at = [], 0
+    for number in range(pauses):
+        events += launched(at, kernel(f"k{number}", at + 20, work_us), dur=5)
+        at += 100_000
+    events += [call("cuModuleLoadData", at - 50_000, loading_us)]
+    events += launched(at, kernel("last", at + 20, work_us), dur=5)
+    return opened(folder, events)
+
+
+def test_a_first_run_is_said_to_be_one(tmp_path: Path) -> None:
+    run = first_run(tmp_path, pauses=3, loading_us=49_900)
+    first = next(f for f in findings(run) if not f.abstained)
+    assert (first.rule, first.title) == ("start-up", "Nothing but a first run")
+    assert "warm up" in (first.fix or "")
+    assert first.gain is None
+    rest = [f for f in findings(run) if f.gain_ns]
+    assert all("first run" in f.evidence[-1] for f in rest)
+
+
+def test_a_run_that_loads_nothing_is_no_first_run(tmp_path: Path) -> None:
+    run = first_run(tmp_path, pauses=3, loading_us=900)
+    assert "Nothing but a first run" not in {f.title for f in findings(run)}

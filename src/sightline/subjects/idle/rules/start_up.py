@@ -13,6 +13,9 @@ Evidence
     many usual steps would be, and the device does not compute for most of it. What the time went
     to is asked of that part alone.
 
+    Where nothing repeats: idle for 85 % of the window and more, nine tenths of that in ten pauses,
+    and a tenth of it in loading code: a first run.
+
 Threshold
     Over 5 % of the window more than as many usual steps (TraceLens agent, 2026-08: what takes over
     5 % is worth a word).
@@ -45,6 +48,7 @@ from sightline.core.units import format_bytes, format_ns, format_pct, format_sev
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
 from sightline.timeline import causes
+from sightline.timeline.cold_runs import find_cold_pauses
 from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
 RULE = Rule("start-up", "Start-up")
@@ -64,6 +68,7 @@ _NAMES = {"start-up": "Start-up", "tail": "What comes behind the steps"}
 def check(run: Run) -> Iterator[Finding]:
     """One remark for what comes before the usual steps, and one for what comes behind them."""
     if run.window != REPEATING:
+        yield from _check_cold(run)
         return
     segments, whole = list_segments(run), max(measure_whole(run), 1)
     steps = find_largest(segments, "steps")
@@ -96,6 +101,41 @@ def check(run: Run) -> Iterator[Finding]:
             states_limit=2 * ns >= whole,
         )
         yield found if 2 * unknown < ns else _say_unrecorded(found, unknown, ns, steps)
+
+
+def _check_cold(run: Run) -> Iterator[Finding]:
+    """Where nothing repeats, and nearly all of it is a few first pauses."""
+    pauses = find_cold_pauses(run)
+    if pauses.is_empty():
+        return
+    whole = max(sum_column(run.ask("breakdown"), "window_ns"), 1)
+    ns = sum_column(pauses, "duration_ns")
+    loading = pauses.filter(pl.col("rule") == causes.CODE_LOADING)
+    if 2 * sum_column(loading, "duration_ns") >= whole:
+        return  # that rule says so itself, and who compiles
+    by_rule = pauses.group_by("rule").agg(pl.col("duration_ns").sum(), pl.len())
+    lines = [
+        f"{format_ns(took)}  {_load_rule(rule).RULE.title}: {format_several(n, 'pause')}"
+        for rule, took, n in by_rule.sort("duration_ns", "rule", descending=[True, False]).rows()
+    ]
+    rest = format_ns(whole - ns)
+    yield build_finding(
+        RULE,
+        f"This is a first run: {format_several(pauses.height, 'pause')} take {format_ns(ns)}, "
+        f"{format_pct(100 * ns / whole)} of the window, in which code is loaded and set up for the "
+        f"first time. All the rest is {rest}, and nothing in it repeats.",
+        Evidence(lines[:_MOST_LINES], where={SEGMENT: "start-up"}),
+        Advice(
+            fix="warm up, then record several steps: of a first run nobody can say what each one "
+            "would cost",
+            verify="sightline stats steps AFTER: several, of about the same length",
+            cause="loading, compiling, uploading and first calls",
+        ),
+        price=(Price(ns, "ns"), None),
+        severity="info",
+        title="Nothing but a first run",
+        states_limit=True,
+    )
 
 
 def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Finding:

@@ -1,0 +1,43 @@
+"""Recordings of a first run: nearly all of it is a few pauses, in which code is loaded too."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.run import Run
+from sightline.timeline import causes
+from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steps
+
+# Ours, all: of 28 and 26 recordings of people's own programs four were first runs, with 93 % and
+# more of the window idle, 93 % and more of that in ten pauses, and a tenth and more of it in
+# loading; in none that repeats anything is it so.
+_IDLE_PCT, _PAUSES, _MOST_PCT, _LOADING_PCT = 85.0, 10, 90.0, 10.0
+_LEAST_STEPS = 3
+
+
+def find_cold_pauses(run: Run) -> pl.DataFrame:
+    """The pauses that nearly all of a first run is; rows of `idle_rules`, none of other runs."""
+    return run.once(_find_cold_pauses)
+
+
+def _find_cold_pauses(run: Run) -> pl.DataFrame:
+    gaps = run.ask("idle_rules")
+    if run.window is not None or gaps.is_empty():
+        return gaps.clear()
+    window = sum_column(run.ask("breakdown"), "window_ns")
+    idle = sum_column(gaps, "duration_ns")
+    if 100 * idle < _IDLE_PCT * window or _has_steps(run):
+        return gaps.clear()
+    longest = gaps.sort("duration_ns", "start_ns", descending=[True, False]).head(_PAUSES)
+    loading = gaps.filter(pl.col("rule") == causes.CODE_LOADING)
+    is_cold = (
+        100 * sum_column(longest, "duration_ns") >= _MOST_PCT * idle
+        and 100 * sum_column(loading, "duration_ns") >= _LOADING_PCT * idle
+    )
+    return longest if is_cold else gaps.clear()
+
+
+def _has_steps(run: Run) -> bool:
+    marked = list_steps(run).filter(pl.col("source") != FOUND_ON_DEVICE)
+    return bool(marked.group_by("rank").len().filter(pl.col("len") >= _LEAST_STEPS).height)
