@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
             f"{format_count(calls.height)} calls in {format_ns(took)}, the last one "
             f"{calls.item(-1, 'name')}"
         ]
-    launches = calls.get_column("name").str.contains(_LAUNCHES).sum()
+    launches = int(calls.get_column("name").str.contains(_LAUNCHES).sum())
     count = format_several(run.rows("device_ops"), "copy or memset", "copies and memsets")
     yield build_finding(
         RULE,
