@@ -323,11 +323,11 @@ IMPORTERS = (
     Importer(
         name='nvidia_smi_table',
         label='nvidia-smi (table)',
-        strong=(b'(?:\\A|\\n)\\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]',),
+        strong=(b'(?:\\A|\\n)[ \\t]{0,20}\\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]', b'\\A\\s*(?:\\w{3} \\w{3} [ \\d]\\d [\\d:]{8} \\d{4}\\s+)?Unable to determine the device handle for (?:gpu|GPU)\\s?(?:\\d{1,3}: )?[0-9A-Fa-f:.]{7,16}: '),
         weak=(),
         looks_like='the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -337,7 +337,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line ==============NVSMI LOG==============',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -347,7 +347,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the element nvidia_smi_log',
         suffixes=('.xml',),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -871,7 +871,8 @@ LITERALS = {
     b'\\A(?:\\xef\\xbb\\xbf)?(?:timestamp|index|name|uuid|gpu_uuid|pci\\.bus_id|gpu_bus_id|driver_version|pstate|(?:utilization|memory|power|clocks|temperature|fan|ecc|pcie|clocks_event_reasons|clocks_throttle_reasons|driver_model|vbios_version|compute_cap|enforced)[\\w.]*)(?: \\[[\\w%/]+\\])?, (?:(?:timestamp|index|name|uuid|gpu_uuid|pci\\.bus_id|gpu_bus_id|driver_version|pstate|(?:utilization|memory|power|clocks|temperature|fan|ecc|pcie|clocks_event_reasons|clocks_throttle_reasons|driver_model|vbios_version|compute_cap|enforced)[\\w.]*)(?: \\[[\\w%/]+\\])?, )*(?:utilization|memory|power|clocks|temperature|fan|driver_model)\\.': b', ',
     b'(?:\\A|\\n)\\| GPU instance profiles: +\\|\\r?\\n': b'| GPU instance profiles:',
     b'(?:\\A|\\n)GPU {1,3}[0-9]{1,3} Profile ID {1,3}[0-9]{1,4} Placements? ?:': b' Profile ID',
-    b'(?:\\A|\\n)\\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]': b'| NVIDIA-SMI ',
+    b'(?:\\A|\\n)[ \\t]{0,20}\\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]': b'| NVIDIA-SMI ',
+    b'\\A\\s*(?:\\w{3} \\w{3} [ \\d]\\d [\\d:]{8} \\d{4}\\s+)?Unable to determine the device handle for (?:gpu|GPU)\\s?(?:\\d{1,3}: )?[0-9A-Fa-f:.]{7,16}: ': b'Unable to determine the device handle for ',
     b'(?:\\A|\\n)=+NVSMI LOG=+\\r?\\n': b'NVSMI LOG',
     b'<nvidia_smi_log>': b'<nvidia_smi_log>',
     b'<!DOCTYPE nvidia_smi_log ': b'<!DOCTYPE nvidia_smi_log ',
