@@ -86,6 +86,7 @@ IMPORTERS = (
         version=6,
         source='https://diamon.org/ctf/',
         find_folders=_find_folders_by('ctf'),
+        anchors=('metadata',),
     ),
     Importer(
         name='cupti',
@@ -146,6 +147,7 @@ IMPORTERS = (
         suffixes=('.xml',),
         version=1,
         source='https://gitlab.com/hpctoolkit/hpctoolkit',
+        anchors=('meta.db', 'profile.db'),
     ),
     Importer(
         name='iaprof',
@@ -309,6 +311,7 @@ IMPORTERS = (
         suffixes=('.parquetdir', '.arrowdir'),
         version=5,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',
+        anchors=('META_DATA_EXPORT.*', 'StringIds.*'),
     ),
     Importer(
         name='nvidia_smi_csv',
@@ -383,12 +386,13 @@ IMPORTERS = (
     Importer(
         name='otf2',
         label='OTF2 archive (Score-P, APEX, TAU)',
-        strong=(b'^FOLDER\\n(?:[^\\n]*\\n)*traces\\.otf2 ',),
+        strong=(b'^FOLDER\\n(?:[^\\n]*\\n)*?([^\\n]+)\\.def \\d[^\\n]*\\n(?:[^\\n]*\\n)*?\\1\\.otf2 ',),
         weak=(),
-        looks_like='a folder with traces.otf2',
+        looks_like='a folder with traces.otf2 and traces.def, or both of another name',
         suffixes=('.otf2',),
         version=2,
         source='https://perftools.pages.jsc.fz-juelich.de/cicd/otf2/',
+        anchors=('*.otf2', '*.def'),
     ),
     Importer(
         name='pcsampling_file',
@@ -552,6 +556,7 @@ IMPORTERS = (
         suffixes=('.csv', '.csv.gz'),
         version=1,
         source='https://rocm.docs.amd.com/projects/rocprofiler-compute',
+        anchors=('pmc_perf.csv', 'sysinfo.csv'),
     ),
     Importer(
         name='rocprof_compute_db',
@@ -823,6 +828,7 @@ IMPORTERS = (
         version=2,
         source='docs/watch.md',
         find_folders=_find_folders_by('watch_history'),
+        anchors=('watch.json',),
     ),
     Importer(
         name='xplane',
@@ -911,7 +917,7 @@ LITERALS = {
     b'(?:\\A|\\n)(?:<PID:\\d+> )?Device Timeline \\(queue: \\w+\\): [^\\n]+ \\[ns\\] = \\d+ \\(': b'Device Timeline (queue: ',
     b'(?:\\A|\\n)<<<< \\[\\d+\\] (?:<[PT]ID:\\d+> ){0,2}(?:ze|cl)\\w+ \\[\\d+ ns\\]': b'<<<< [',
     b'\\A\\[\\n\\{"ph":"M", "name":"process_name", [^\\n]*\\n\\{"ph":"M", "name":"\\w+_start_time"': b'[\n{"ph":"M", "name":"process_name", ',
-    b'^FOLDER\\n(?:[^\\n]*\\n)*traces\\.otf2 ': b'traces.otf2 ',
+    b'^FOLDER\\n(?:[^\\n]*\\n)*?([^\\n]+)\\.def \\d[^\\n]*\\n(?:[^\\n]*\\n)*?\\1\\.otf2 ': b'FOLDER\n',
     b'(?s)^\\x01\\x00\\x00\\x00.{40}CUPS': b'\x01\x00\x00\x00',
     b'^PERFILE2': b'PERFILE2',
     b'(?:^|\\n)\\S[^\\n]*?\\s+[0-9]+(?:/[0-9]+)?\\s+(?:\\[[0-9]+\\]\\s+)?[0-9]+\\.[0-9]+:\\s[^\\n]*\\n\\s+[0-9a-f]+ ': b'.',

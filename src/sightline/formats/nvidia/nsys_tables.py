@@ -19,6 +19,7 @@ IMPORTER = Importer(
     suffixes=(".parquetdir", ".arrowdir"),
     version=5,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
+    anchors=("META_DATA_EXPORT.*", "StringIds.*"),
 )
 
 
