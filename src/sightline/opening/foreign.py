@@ -158,11 +158,6 @@ _FOREIGN = (
         _ROCM,
     ),
     Foreign(
-        rb'^\s*\{\s*"schema"\s*:\s*"[\d.]+(?:-chakra[\d.]*)?"',
-        "it is an execution trace of PyTorch (Chakra), which has no times of a GPU",
-        "Give the trace of the PyTorch profiler that it was made with.",
-    ),
-    Foreign(
         rb"^\s*(?:strict )?digraph\b",
         "it is a drawing of a graph (Graphviz), without what it was drawn of",
     ),

@@ -67,8 +67,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a level")
     quality.append(note_zone())
     if not events:
-        told = f"{sum(levels.values()):,} lines, none of them a warning or an error"
-        quality.append(Quality("no_errors", "info", told))
+        calm = f"{sum(levels.values()):,} lines, none of them a warning or an error"
+        quality.append(Quality("no_errors", "info", calm))
     fatal = [event for event in events if event["event"] == "sxid-fatal"]
     if fatal:
         quality.append(
