@@ -17,11 +17,11 @@ IMPORTER = Importer(
     looks_like="the words 'NVIDIA Tegra Profiler Report' at its start",
     suffixes=(".nsys-rep", ".qdrep"),
     supersedes=(".qdstrm",),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
     proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, "
-    "NVTX, samples, scheduling; never seen in a report: CUDA graphs, unified memory, GPU metrics, "
-    "OpenMP",
+    "NVTX, samples, scheduling; without an export: CUDA graphs, memory use, JIT, OpenGL; never seen "
+    "in a report: unified memory, GPU metrics, OpenMP",
 )
 
 
