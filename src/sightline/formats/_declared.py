@@ -310,7 +310,7 @@ IMPORTERS = (
         version=6,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',
         supersedes=('.qdstrm',),
-        proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, NVTX, samples, scheduling; never seen in a report: CUDA graphs, unified memory, GPU metrics, OpenMP",
+        proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, NVTX, samples, scheduling; without an export: CUDA graphs, memory use, JIT, OpenGL; never seen in a report: unified memory, GPU metrics, OpenMP",
     ),
     Importer(
         name='nsys_tables',

@@ -219,7 +219,7 @@ PLANS = [
         _HOST,
         _CLASS,
         [_JIT],
-        # Field 40 is CUpti_ActivityJit: entry type, operation, device, and a path that names a home.
+        # Field 40 is CUpti_ActivityJit: entry type, operation, device, and a path within a home.
         [*_CALL, _THREAD, _number("correlationId", 3), _number("nameId", 7)],
         [],
     ),
