@@ -11,6 +11,7 @@ import polars as pl
 from reference_reader import rows as r
 from reference_reader.nesting import nest
 from reference_reader.rows import Rows
+from sightline.timeline.communication_names import PATTERN
 
 _TEXT = {
     "layer", "name", "input_shapes", "input_types", "input_strides", "input_values", "stack",
@@ -25,7 +26,7 @@ _TYPES: dict[str, Any] = {
 # Outer first where two ranges start and end together.
 _LAYER_ORDER = ("step", "annotation", "python", "op", "other", "overhead", "runtime", "driver")
 INT64_MAX = 2**63 - 1
-_COMMUNICATION = re.compile("nccl|rccl|oneccl|nvshmem|rocshmem|cross_device_reduce_", re.IGNORECASE)
+_COMMUNICATION = re.compile(PATTERN)
 _NO_TRANSFER = ("wait", "init", "barrier_wait")
 
 

@@ -108,3 +108,10 @@ def test_share_of_a_launch(shape: dict[str, int], share: float) -> None:
     device = {"rank": 0, "device_id": 0, "sm_count": 108, **dict.fromkeys(limits)}
     devices = pl.DataFrame([device], schema=dict.fromkeys(device, pl.Int64))
     assert list_shares(ops, devices).to_list() == [pytest.approx(share)]
+
+
+def test_operations_of_no_length_take_no_room(tmp_path: Path) -> None:
+    """A copy that begins and ends in the same ns: its share of the time that it has is none."""
+    events = [*launched(0, kernel("k", 20, 1_000)), *launched(40, copy("Memcpy HtoD", 50, 0, 64))]
+    run = opened(tmp_path, events)
+    assert run.ask("limits").height
