@@ -524,7 +524,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Thread,Time,Action,Pointer,Size,Stream',
         suffixes=('.csv', '.dev0', '.dev1', '.dev2', '.dev3', '.dev4', '.dev5', '.dev6', '.dev7'),
-        version=1,
+        version=2,
         source='https://docs.rapids.ai/api/rmm/stable/user_guide/logging/',
     ),
     Importer(
@@ -735,7 +735,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that starts with {"format": "sightline-torch-memory"',
         suffixes=('.json', '.json.gz'),
-        version=2,
+        version=3,
         source='https://docs.pytorch.org/docs/stable/torch_cuda_memory.html',
     ),
     Importer(
@@ -765,7 +765,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a pickle with 'segments' and 'device_traces'",
         suffixes=('.pickle', '.pkl', '.pickle.gz', '.pkl.gz'),
-        version=2,
+        version=3,
         source='https://docs.pytorch.org/docs/stable/torch_cuda_memory.html',
     ),
     Importer(
