@@ -204,3 +204,32 @@ def test_a_lost_gpu_in_text(tmp_path: Path) -> None:
     (event,) = list_events(sightline.open(str(path)))
     assert event[:3] == (AT, 0, "device-lost")
     assert event[4] == "GPU requires reset: no Utilization.Gpu"
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("Completed", None), ("N/A", None), ("In Progress", "NVLink fabric: state In Progress")],
+)
+def test_a_gpu_that_has_not_joined_the_fabric(
+    tmp_path: Path, state: str, words: str | None
+) -> None:
+    path = tmp_path / "q.txt"
+    path.write_text(
+        "==============NVSMI LOG==============\n\n"
+        "GPU 00000000:81:00.0\n"
+        "    Fan Speed                             : 50 %\n"
+        "    Fabric\n"
+        f"        State                             : {state}\n"
+        "        Status                            : N/A\n"
+    )
+    run = sightline.open(str(path))
+    assert [event[4] for event in list_events(run)] == ([words] if words else [])
+    assert ("fabric_incomplete" in run.table("quality").get_column("kind")) == bool(words)
+
+
+@pytest.mark.corpus
+def test_a_real_gpu_whose_fabric_is_unhealthy(corpus: Path) -> None:
+    folder = corpus / "smi/NVIDIA__k8s-test-infra/tests/e2e/go/assertions/nvidiasmi/testdata"
+    events = list_events(sightline.open(str(folder / "qx-gb200-fabric-degraded.xml")))
+    assert [event[1:3] for event in events] == [(1, "fabric-error")]
+    assert not sightline.open(str(folder / "qx-gb200-healthy.xml")).rows("device_events")

@@ -122,7 +122,7 @@ def _with_launches(
     # A driver call inside a runtime call may share its id: the outer one is the program's.
     first = calls.unique("correlation_id", keep="first", maintain_order=True)
     device = (
-        device.sort("start_ns", "end_ns", "_row")
+        device.sort("start_ns", "end_ns", "device_id", "stream_id", "correlation_id", "_row")
         .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("device_op_id"))
         .join(
             first.select("correlation_id", launch_id="host_op_id"),

@@ -214,6 +214,11 @@ _FOREIGN = (
         "dmesg | grep NVRM  says why; in a container, start it with the GPUs (--gpus all).",
     ),
     Foreign(
+        rb"^\s*\+-+\+\s*\| (?:Compute instance profiles|(?:GPU|Compute) instances): +\|",
+        "it is nvidia-smi's list of instances of divided GPUs, and no measurement",
+        _SMI,
+    ),
+    Foreign(
         rb"^(?:\s*GPU \d{1,3}: [^\n]{1,120}\(UUID: GPU-[^\n]*\n|\s*MIG \S+ [^\n]*\n?)+\s*$",
         "it is nvidia-smi's list of GPUs, and no measurement",
         _SMI,

@@ -51,6 +51,27 @@ def describe_failure(values: Mapping[str, str]) -> tuple[str, str] | None:
     return ("device-lost" if is_lost else "sensor-failed"), f"{words}: no {shown}{more}"
 
 
+def describe_fabric(values: Mapping[str, str]) -> str | None:
+    """What a GPU says that is not well in the NVLink fabric; None of one that is, or has none."""
+    told = {
+        name.rpartition(".")[2].lower(): text.strip()
+        for name, text in values.items()
+        if re.search(
+            r"(?i)(?:^|\.)fabric\.(?:state|status|health\.summary)$|^health\.summary$", name
+        )
+    }
+    well = {"state": "completed", "status": "success", "summary": "healthy"}
+    odd = {
+        key: text
+        for key, text in told.items()
+        if text.lower() not in (well[key], "n/a", "")
+        and not _FAILED.match(text)
+        and "not supported" not in text.lower()
+    }
+    shown = ", ".join(f"{key} {text}" for key, text in odd.items())
+    return f"NVLink fabric: {shown}" if odd else None
+
+
 def list_handles_lost(text: str, time_ns: int) -> list[Lost]:
     """GPUs that nvidia-smi could not even ask, by their PCI addresses."""
     return [
@@ -71,6 +92,12 @@ def report_lost(lost: Sequence[Lost]) -> tuple[dict[str, pl.DataFrame], list[Qua
     if gone:
         who = gone[0].place or f"GPU {gone[0].device}"
         quality.append(note_lost(f"{who}: {gone[0].text}"))
+    apart = [one for one in lost if one.event == "fabric-error"]
+    if apart:
+        text = f"GPU {apart[0].device} is not well connected: {apart[0].text}"
+        remedy = "See the Fabric Manager's log:  sightline /var/log/fabricmanager.log"
+        devices = len({one.device for one in apart})
+        quality.append(Quality("fabric_incomplete", "warning", text, devices, remedy))
     return {"device_events": events}, quality
 
 

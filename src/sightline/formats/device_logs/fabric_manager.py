@@ -15,7 +15,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.core.text import make_printable
 from sightline.errors import DamagedError
-from sightline.formats._samples import note_zone, read_time
+from sightline.formats._samples import note_no_date, note_zone, read_time
 from sightline.formats._stacks import read_text
 
 _STAMP = rb"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} \d\d:\d\d:\d\d\] "
@@ -25,17 +25,24 @@ IMPORTER = Importer(
     strong=(
         rb"(?:\A|\n)(?:Fabric Manager|IMEX) Log initializing at: ",
         rb"(?:\A|\n)" + _STAMP + rb"\[(?:INFO|NOTICE|WARNING|ERROR|CRITICAL|DEBUG)\] \[tid \d+\] ",
+        rb"(?:\A|\n)[^\n]{0,80}\bnv(?:idia)?-fabricmanager(?:-start\.sh)?\[\d+\]: ",
     ),
     weak=(),
     looks_like="lines such as [Jul 23 2024 07:53:55] [ERROR] [tid 841] detected NVSwitch …",
     suffixes=(".log", ".txt"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/",
 )
 
 _LINE = re.compile(
     r"^\[([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d{4}) (\d\d:\d\d:\d\d)\] \[([A-Z]+)\] \[tid \d+\] (.*)$"
 )
+# The same service's words in the system's journal, which has no level: what fails is an error.
+_JOURNAL = re.compile(
+    r"^(?:([A-Z][a-z]{2}) {1,2}(\d{1,2}) |[^ ]+ [^ ]+ )(\d\d:\d\d:\d\d) .*?"
+    r"\bnv(?:idia)?-fabricmanager(?:-start\.sh)?\[\d+\]: (.*)$"
+)
+_FAILS = re.compile(r"(?i)\bfail|\berror|\babort|\bfatal")
 _MORE = re.compile(r"^\s*(\w{1,40})\s*: (\S.{0,80}?)\s*$")
 _SWITCH = re.compile(
     r"detected NVSwitch (non-fatal|fatal) error (\d{1,6})\b.*?pci bus id ([0-9A-Fa-f:.]+)"
@@ -51,6 +58,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
     levels: dict[str, int] = {}
     more = 0  # lines that may still follow the event before
     for line in read_text(source, quality).splitlines():
+        if (entry := _JOURNAL.match(line)) is not None:
+            levels["JOURNAL"] = levels.get("JOURNAL", 0) + 1
+            if _FAILS.search(entry[4]):
+                day = f"1970 {entry[1] or 'Jan'} {entry[2] or 1} {entry[3]}"
+                at = read_time(day, "%Y %b %d %H:%M:%S") or 0
+                events.append(
+                    {"time_ns": at, "device_id": None, **_describe(_WRONG["ERROR"], entry[4])}
+                )
+            continue
         if (found := _LINE.match(line)) is None:
             if more and (told := _MORE.match(line)) is not None:
                 events[-1]["text"] = f"{events[-1]['text']}, {told[1]} {told[2]}"[:_MOST_TEXT]
@@ -65,7 +81,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             more = _MOST_MORE
     if not levels:
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a level")
-    quality.append(note_zone())
+    quality.append(note_no_date() if "JOURNAL" in levels else note_zone())
     if not events:
         calm = f"{sum(levels.values()):,} lines, none of them a warning or an error"
         quality.append(Quality("no_errors", "info", calm))

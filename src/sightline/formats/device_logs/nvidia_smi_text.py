@@ -15,7 +15,7 @@ from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._clock_reasons import combine_reasons
-from sightline.formats.device_logs._lost import Lost, describe_failure, report_lost
+from sightline.formats.device_logs._lost import Lost, describe_fabric, describe_failure, report_lost
 
 IMPORTER = Importer(
     name="nvidia_smi_text",
@@ -69,6 +69,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             device, values = _read_gpu(bus, place, lines, moment, samples)
             if (failure := describe_failure(values)) is not None:
                 lost.append(Lost(moment, device, *failure))
+            if (fabric := describe_fabric(values)) is not None:
+                lost.append(Lost(moment, device, "fabric-error", fabric))
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
     quality.append(note_zone() if times == len(logs) else note_no_times(1))
