@@ -59,12 +59,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     more = 0  # lines that may still follow the event before
     for line in read_text(source, quality).splitlines():
         if (entry := _JOURNAL.match(line)) is not None:
-            levels["JOURNAL"] = levels.get("JOURNAL", 0) + 1
+            levels["JOURNAL"], more = levels.get("JOURNAL", 0) + 1, 0
             if _FAILS.search(entry[4]):
                 day = f"1970 {entry[1] or 'Jan'} {entry[2] or 1} {entry[3]}"
-                at = read_time(day, "%Y %b %d %H:%M:%S") or 0
+                moment = read_time(day, "%Y %b %d %H:%M:%S") or 0
                 events.append(
-                    {"time_ns": at, "device_id": None, **_describe(_WRONG["ERROR"], entry[4])}
+                    {"time_ns": moment, "device_id": None, **_describe(_WRONG["ERROR"], entry[4])}
                 )
             continue
         if (found := _LINE.match(line)) is None:
