@@ -148,10 +148,15 @@ void Finished::order_devices() {
         }
     }
     merge_sort(rows.data(), rows.data() + rows.size(), [&](uint32_t a, uint32_t b) {
-        const int64_t start_a = devices.value(device::start, a);
-        const int64_t start_b = devices.value(device::start, b);
-        if (start_a != start_b) return start_a < start_b;
-        return devices.value(device::end, a) < devices.value(device::end, b);
+        // Of two at the same moment none is first because of its place in the file: what follows
+        // from the order must not depend on whose buffer was written before the other's.
+        for (const auto column : {device::start, device::end, device::device_id, device::stream,
+                                  device::correlation}) {
+            const int64_t value_a = devices.value(column, a);
+            const int64_t value_b = devices.value(column, b);
+            if (value_a != value_b) return value_a < value_b;
+        }
+        return false;
     });
 }
 

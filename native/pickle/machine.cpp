@@ -115,10 +115,16 @@ bool Machine::take_text(uint64_t size, bool is_text) {
 }
 
 bool Machine::take_long(uint64_t size) {
-    if (size > 8) {  // no number of a snapshot has more than 64 bits
+    // Of a number without a sign the last byte is 0: an address from 2^63 on. Its 64 bits are kept.
+    if (size > 8 && size != 9) {  // no number of a snapshot has more
         if (!take_text(size, false)) return false;
         stack_.back() = kNone;
         return true;
+    }
+    if (size == 9) {
+        if (!fill(size)) return fail(kEndsInNumber);
+        const auto bits = static_cast<int64_t>(number(8));
+        return push(number(1) == 0 ? objects_.add_wide(bits, false) : kNone);
     }
     if (!fill(size)) return fail(kEndsInNumber);
     uint64_t value = number(size);

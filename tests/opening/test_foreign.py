@@ -35,6 +35,20 @@ NSYS = "nsys export --type sqlite"
         (b"packet {\n  timestamp: 1\n}\n", "a Perfetto trace", "protoc --encode"),
         (b'{"schema": "1.0.2-chakra.0.0.4", "pid": 1}', "an execution trace", "PyTorch profiler"),
         (b"[total if equals to]\nL0_backend\n", "settings (INI)", "sightline formats"),
+        (b"Failed to initialize NVML: Driver/library version mismatch\n", "version", "Restart"),
+        (b"No devices were found\n", "found no GPU", "dmesg"),
+        (
+            b"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+            b"Make sure that the latest NVIDIA driver is installed and running.\n",
+            "driver",
+            "modprobe",
+        ),
+        (
+            b"GPU 0: NVIDIA A30 (UUID: GPU-0898)\n  MIG 1g.6gb Device 0: (UUID: MIG-1)\n"
+            b"GPU 1: NVIDIA A30 (UUID: GPU-0899)\n",
+            "list of GPUs",
+            "--query-gpu",
+        ),
         (b"hello world", "no known format", "sightline formats"),
     ],
 )

@@ -11,6 +11,7 @@ import polars as pl
 from reference_reader import rows as r
 from reference_reader.nesting import nest
 from reference_reader.rows import Rows
+from sightline.timeline.communication_names import PATTERN
 
 _TEXT = {
     "layer", "name", "input_shapes", "input_types", "input_strides", "input_values", "stack",
@@ -25,7 +26,7 @@ _TYPES: dict[str, Any] = {
 # Outer first where two ranges start and end together.
 _LAYER_ORDER = ("step", "annotation", "python", "op", "other", "overhead", "runtime", "driver")
 INT64_MAX = 2**63 - 1
-_COMMUNICATION = re.compile("nccl|rccl|oneccl|nvshmem|rocshmem|cross_device_reduce_", re.IGNORECASE)
+_COMMUNICATION = re.compile(PATTERN)
 _NO_TRANSFER = ("wait", "init", "barrier_wait")
 
 
@@ -121,7 +122,7 @@ def _with_launches(
     # A driver call inside a runtime call may share its id: the outer one is the program's.
     first = calls.unique("correlation_id", keep="first", maintain_order=True)
     device = (
-        device.sort("start_ns", "end_ns", "_row")
+        device.sort("start_ns", "end_ns", "device_id", "stream_id", "correlation_id", "_row")
         .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("device_op_id"))
         .join(
             first.select("correlation_id", launch_id="host_op_id"),

@@ -108,3 +108,9 @@ def test_share_of_a_launch(shape: dict[str, int], share: float) -> None:
     device = {"rank": 0, "device_id": 0, "sm_count": 108, **dict.fromkeys(limits)}
     devices = pl.DataFrame([device], schema=dict.fromkeys(device, pl.Int64))
     assert list_shares(ops, devices).to_list() == [pytest.approx(share)]
+
+
+def test_kernels_of_no_length_need_no_room(tmp_path: Path) -> None:
+    """All begin and end in the same ns: what part of their time they had beside others is none."""
+    run = opened(tmp_path, [*launched(0, kernel("a", 20, 0)), *launched(40, kernel("b", 50, 0))])
+    assert run.ask("limits").height

@@ -20,6 +20,8 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import Any
 
+from sightline.timeline.communication_names import PATTERN
+
 KERNEL, COPY = (
     {"kernel", "concurrent_kernel", "mtia_ccp_events"},
     {
@@ -29,10 +31,8 @@ KERNEL, COPY = (
         "memset",
     },
 )
-# The libraries' own prefixes; vLLM's and AMD's one-shot all-reduces (csrc/custom_all_reduce.cuh,
-# csrc/quickreduce), and TensorRT-LLM's that is fused with what follows (allReduceFusionKernels.cu).
-COMMUNICATION = ("nccl", "rccl", "oneccl", "nvshmem", "rocshmem", "cross_device_reduce_",
-                 "quickreduce::", "allreduce_fusion_kernel")  # fmt: skip
+# What communicates is declared once: the names are data, with their sources, and no code of ours.
+COMMUNICATION = re.compile(PATTERN)
 CLASSES = ("compute", "exposed_comm", "exposed_copy")
 
 Operation = tuple[int, int, str]  # start, end, class
@@ -62,7 +62,7 @@ def class_of(event: dict[str, Any]) -> str | None:
         return "exposed_copy"
     if category not in KERNEL:
         return None
-    named = any(word in event["name"].lower() for word in COMMUNICATION)
+    named = COMMUNICATION.search(event["name"]) is not None
     return "exposed_comm" if named or "Collective name" in event.get("args", {}) else "compute"
 
 

@@ -15,6 +15,16 @@ _NS_PER = {
 }  # fmt: skip
 
 
+def wrap_address(value: int) -> int | None:
+    """The 64 bits of an address as int64, None for more: those from 2^63 on are negative.
+
+    Addresses are told apart and subtracted, which holds; no order of them means anything.
+    """
+    if not -INT64_MAX <= value < 1 << 64:
+        return None
+    return value - (1 << 64) if value > INT64_MAX else value
+
+
 def microseconds_to_ns(value: int | str) -> int | None:
     """Nanoseconds from a decimal count of microseconds, exact, rounded half to even.
 

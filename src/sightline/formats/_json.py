@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from sightline.core.model.declare import Quality
@@ -15,16 +16,18 @@ _TOKEN = re.compile(
 _DEEPEST = 500  # Python's own reader gives up at about a thousand
 
 
-def parse_json(text: str, quality: list[Quality]) -> Any:
+def parse_json(
+    text: str, quality: list[Quality], read_float: Callable[[str], Any] | None = None
+) -> Any:
     """The document; of a damaged one what stands before the damage, and a note.
 
     Raises ValueError where nothing can be made of it, RecursionError where it is nested too deeply.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=read_float)
     except ValueError as error:
         at = getattr(error, "pos", 0)
-        document = json.loads(_close(text, at))
+        document = json.loads(_close(text, at), parse_float=read_float)
     what = f"the JSON is damaged or ends early, at character {at}: what follows is left out"
     quality.append(Quality("truncated", "error", what))
     return document

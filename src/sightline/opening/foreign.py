@@ -158,11 +158,6 @@ _FOREIGN = (
         _ROCM,
     ),
     Foreign(
-        rb'^\s*\{\s*"schema"\s*:\s*"[\d.]+(?:-chakra[\d.]*)?"',
-        "it is an execution trace of PyTorch (Chakra), which has no times of a GPU",
-        "Give the trace of the PyTorch profiler that it was made with.",
-    ),
-    Foreign(
         rb"^\s*(?:strict )?digraph\b",
         "it is a drawing of a graph (Graphviz), without what it was drawn of",
     ),
@@ -203,6 +198,31 @@ _FOREIGN = (
     Foreign(rb"^.{257}ustar", "it is a tar archive", "Unpack it, and give what is in it."),
     Foreign(rb"^(?:\x7fELF|MZ)", "it is a program", "To record it:  sightline run -- PROGRAM"),
     Foreign(rb"^\s*<(?:!DOCTYPE html|html)", "it is an HTML page"),
+    Foreign(
+        rb"^NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver",
+        "nvidia-smi did not reach the driver, so it measured nothing",
+        "Load it (modprobe nvidia); after a kernel's update build it anew (dkms autoinstall).",
+    ),
+    Foreign(
+        rb"^Failed to initialize NVML: Driver/library version mismatch",
+        "nvidia-smi is of another version than the loaded driver, so it measured nothing",
+        "Restart the machine, or load the driver that was installed (rmmod and modprobe nvidia).",
+    ),
+    Foreign(
+        rb"^(?:Failed to initialize NVML: [^\n]+|No devices were found)\s*$",
+        "nvidia-smi found no GPU that it can ask, so it measured nothing",
+        "dmesg | grep NVRM  says why; in a container, start it with the GPUs (--gpus all).",
+    ),
+    Foreign(
+        rb"^\s*\+-+\+\s*\| (?:Compute instance profiles|(?:GPU|Compute) instances): +\|",
+        "it is nvidia-smi's list of instances of divided GPUs, and no measurement",
+        _SMI,
+    ),
+    Foreign(
+        rb"^(?:\s*GPU \d{1,3}: [^\n]{1,120}\(UUID: GPU-[^\n]*\n|\s*MIG \S+ [^\n]*\n?)+\s*$",
+        "it is nvidia-smi's list of GPUs, and no measurement",
+        _SMI,
+    ),
     Foreign(
         rb"^List of valid properties to query for the switch",
         "it is nvidia-smi's list of what can be asked, and no measurement",

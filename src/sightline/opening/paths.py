@@ -6,6 +6,7 @@ import glob
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from sightline.core.model.run_folder import is_recorded
@@ -42,7 +43,8 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
     for given in paths:
         path = Path(given)
         if is_store(path) or path.is_file() or is_recorded(path):
-            found.append(given)
+            whole = find_whole(path) if path.is_file() else None
+            found.append(given if whole is None else str(whole))
         elif path.is_dir():
             try:
                 if match_importers(Source(path, given), "strong"):
@@ -78,6 +80,19 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
     for given in found:
         seen.setdefault(Path(given).resolve(), given)
     return Expanded(list(seen.values()), in_folders, skipped)
+
+
+def find_whole(path: Path) -> Path | None:
+    """The folder that a file stands for, as an archive's anchor does; None for a file by itself."""
+    folder = path.parent
+    asked = [i for i in list_importers() if any(fnmatch(path.name, name) for name in i.anchors)]
+    if not asked:
+        return None
+    try:
+        found = match_importers(Source(folder, str(folder)), "strong")
+    except (InputError, OSError):  # the file is what may be read
+        return None
+    return folder if any(importer in found for importer in asked) else None
 
 
 def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:

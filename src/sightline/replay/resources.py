@@ -100,7 +100,7 @@ def _list_demands(run: Run) -> pl.DataFrame:
     # Two that ran beside each other took so much less than one after the other; where much did,
     # the streams that they were on may run beside each other all the time.
     streams = pl.col("stream_id").n_unique()
-    rate = (pl.col("covered_ns") / pl.col("work")).clip(upper_bound=1.0)
+    rate = (pl.col("covered_ns") / pl.col("work")).clip(upper_bound=1.0).fill_nan(1.0)  # no work
     rates = (
         measure_cover(ops, by)
         .join(ops.group_by(by).agg(work=work, streams=streams), on=by)

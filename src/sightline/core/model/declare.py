@@ -34,6 +34,8 @@ class Importer:
     proven: str = ""  # of a format that nobody describes: what was compared, and what never seen
     # Of a format whose recordings are folders, with more folders in them: those in a folder.
     find_folders: Callable[[Path], list[Path]] | None = None
+    # Of a format whose recordings are folders: names of files that stand for theirs (globs).
+    anchors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

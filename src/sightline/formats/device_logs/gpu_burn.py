@@ -17,10 +17,7 @@ from sightline.formats._stacks import read_text
 IMPORTER = Importer(
     name="gpu_burn",
     label="gpu_burn",
-    strong=(
-        rb"\AGPU \d{1,3}: [^\n]{1,200}\(UUID: GPU-[0-9a-f-]{36}\)",
-        rb"[\r\n]\d[\d.]*%  proc'd: \d",
-    ),
+    strong=(rb"[\r\n]\d[\d.]*%  proc'd: \d",),
     weak=(),
     looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
     suffixes=(".log", ".txt"),

@@ -14,11 +14,11 @@ import polars as pl
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
-from sightline.core.text import make_printable
 from sightline.errors import DamagedError
 from sightline.formats._lines import Matched, read_utf8, split_lines
 from sightline.formats._samples import Samples, count_rounds, note_no_times, note_zone
 from sightline.formats._stacks import note_bad_lines
+from sightline.formats.device_logs._lost import note_lost
 
 # Names of --help-query-gpu that no other table begins with.
 _FIELD = (
@@ -50,12 +50,10 @@ _NO_SAMPLES = {
     *_WHO, "timestamp", "name", "gpu_name", "count", "compute_cap", "vbios_version",
     "driver_version", "pci.domain", "pci.bus", "pci.device", "pci.device_id", "pci.sub_device_id",
 }  # fmt: skip
-
-
 _LOST = re.compile(
-    rb"(?m)^[^\n]*(?:GPU is lost|Unable to determine the device handle|\[Unknown Error\])[^\n]*$"
+    rb"(?m)^[^\n]*(?:GPU is lost|GPU requires reset|Unable to determine the device handle"
+    rb"|\[Unknown Error\])[^\n]*$"
 )
-_SHOWN = 160  # characters of the tool's own words
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -87,9 +85,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality.append(note_zone() if timed else note_no_times(1))
     lost = _list_lost(data)
     if lost:
-        text = f"nvidia-smi could not reach a GPU: {make_printable(lost[0])[:_SHOWN]}"
-        remedy = "Look for its XID in the kernel's log (dmesg), and restart the GPU or the machine."
-        quality.append(Quality("device_lost", "error", text, None, remedy))
+        quality.append(note_lost(lost[0]))
     damaged = bad + rows.height - whole.height - len(lost)
     quality += note_bad_lines(max(damaged, 0), "lines of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)

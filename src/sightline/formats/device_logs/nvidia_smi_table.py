@@ -1,85 +1,128 @@
 """The table that `nvidia-smi` prints without options, once or again and again (-l).
 
 Two lines of three cells for each GPU, which its heading names one below the other; drivers from 450
-on print a third with the MIG mode. Processes follow in a table of their own.
+on print a third with the MIG mode. MIG devices and processes follow in tables of their own. A GPU
+that does not answer has ERR! in its cells, or stands in a line of its own instead of the table.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats.device_logs._lost import (
+    Lost,
+    describe_failure,
+    list_handles_lost,
+    report_lost,
+)
 
 IMPORTER = Importer(
     name="nvidia_smi_table",
     label="nvidia-smi (table)",
-    strong=(rb"(?:\A|\n)\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]",),
+    strong=(
+        rb"(?:\A|\n)[ \t]{0,20}\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]",
+        rb"\A\s*(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\s+)?Unable to determine the device "
+        rb"handle for (?:gpu|GPU)\s?(?:\d{1,3}: )?[0-9A-Fa-f:.]{7,16}: ",  # in a file of its own
+    ),
     weak=(),
     looks_like="the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
-_BANNER = re.compile(r"^\| NVIDIA-SMI [0-9]", re.MULTILINE)
-_MOMENT = re.compile(r"^(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*$", re.MULTILINE)
+_BANNER = re.compile(r"^[ \t]*\| NVIDIA-SMI [0-9]", re.MULTILINE)
+_MOMENT = re.compile(r"^[ \t]*(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\s*$", re.MULTILINE)
+# Number, name and driver model or persistence mode; bus id and display; ECC errors.
 _GPU = re.compile(
-    r"^\|\s{1,4}(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A)\s*"
+    r"^\|\s{1,4}(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM|ERR!)\s*"
     r"\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s[^|]*\|([^|]*)\|\s*$"
 )
-_VALUES = re.compile(
-    r"^\|\s*(\S+)\s+(\S+)\s+\S+\s+(\S+)\s*/\s*(\S+)\s*\|\s*(\S+)\s*/\s*(\S+)\s*\|\s*(\S+)\s[^|]*\|\s*$"
-)
+# Fan, temperature, performance state, power and its limit; memory; utilization, compute mode.
+_BOARD = re.compile(r"^\s*(\S+)\s+(\S+)\s+\S+\s+(\S+)\s*/\s*(\S+)\s*$")
+_PAIR = re.compile(r"^\s*(\S+)\s*/\s*(\S+)\s*$")
 # Below the GPU: GPU and compute instance (from driver 450 on), process, type, name, memory.
 _PROCESS = re.compile(
     r"^\|\s+(\d{1,4})\s+(?:(?:\d+|N/A)\s+(?:\d+|N/A)\s+)?(\d{1,10})\s+[CGM+]+\s.*\s(\S+)\s*\|\s*$"
 )
-# By the names that `--query-gpu` has for them, in the order of _VALUES.
-_NAMES = (
-    "fan.speed", "temperature.gpu", "power.draw", "power.limit", "memory.used", "memory.total",
-    "utilization.gpu",
-)  # fmt: skip
+# GPU, GPU instance, compute instance, MIG device; memory; SMs and ECC errors; engines.
+_MIG = re.compile(
+    r"^\|\s+(\d{1,4})\s+(\d{1,3})\s+(\d{1,3})\s+(\d{1,3})\s*"
+    r"\|\s*(\S+)\s*/\s*(\S+)\s*\|\s*(\d{1,4})\s+(\S+)\s*\|[^|]*\|\s*$"
+)
+# By the names that `--query-gpu` has for them.
+_BOARD_NAMES = ("fan.speed", "temperature.gpu", "power.draw", "power.limit")
+_MEMORY_NAMES = ("memory.used", "memory.total")
+_UTILIZATION = "utilization.gpu"
 _ECC = "ecc.errors.uncorrected.volatile.total"
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
-    """Read all tables. Raises DamagedError where none has a number."""
+    """Read all tables. Raises DamagedError where none has a number, and no GPU is lost."""
     quality: list[Quality] = []
     text = read_text(source, quality)
     samples, times, bad = Samples(), 0, 0
     begins = [found.start() for found in _BANNER.finditer(text)]
+    lost: list[Lost] = []
     before = 0
-    for number, (begin, end) in enumerate(zip(begins, [*begins[1:], len(text)], strict=True)):
+    for number, (begin, end) in enumerate(pairwise([*begins, len(text)])):
         moments = _MOMENT.findall(text[before:begin])  # it stands above the table
         at = read_time(moments[-1], "%a %b %d %H:%M:%S %Y") if moments else None
         times += at is not None
-        lines = text[begin:end].splitlines()
-        bad += not _read_table(lines, number * 10**9 if at is None else at, samples)
+        at = number * 10**9 if at is None else at
+        lost += list_handles_lost(text[before:begin], at)
+        lines = [line.strip() for line in text[begin:end].splitlines()]
+        bad += not _read_table(lines, at, samples, lost)
         before = begin
-    if not samples.has_values():
+    lost += list_handles_lost(text[before:], len(begins) * 10**9)
+    if not samples.has_values() and not lost:
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
-    quality.append(note_zone() if times == len(begins) else note_no_times(len(begins) > 1))
+    quality.append(
+        note_zone() if begins and times == len(begins) else note_no_times(len(begins) > 1)
+    )
     quality += note_bad_lines(bad, "tables of nvidia-smi")
-    return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
+    events, notes = report_lost(lost)
+    tables = samples.tables("nvidia") | events
+    return Imported(tables, Recording("nvidia-smi"), quality + notes)
 
 
-def _read_table(lines: list[str], at: int, samples: Samples) -> bool:
+def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -> bool:
     """Whether it has a GPU."""
     found = False
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        gpu, process = _GPU.match(line), _PROCESS.match(line)
-        if gpu is not None:
+        if (gpu := _GPU.match(line)) is not None:
             found, device = True, int(gpu[1])
-            samples.names[device] = gpu[2]
-            samples.add(_ECC, gpu[4], at, device)
-            values = _VALUES.match(below)
-            for name, value in zip(_NAMES, values.groups() if values else (), strict=False):
+            values = {"name": gpu[2], _ECC: gpu[4], **_read_values(below)}
+            if gpu[2] != "ERR!":
+                samples.names[device] = gpu[2]
+            for name, value in list(values.items())[1:]:
                 samples.add(name, value, at, device)
-        elif process is not None:
+            if (failure := describe_failure(values)) is not None:
+                lost.append(Lost(at, device, *failure))
+        elif (process := _PROCESS.match(line)) is not None:
             who = f"process {process[2]}"
             samples.add("process memory", process[3], at, int(process[1]), who)
+        elif (mig := _MIG.match(line)) is not None:
+            device, who = int(mig[1]), f"MIG {mig[2]}/{mig[3]}"
+            for name, value in zip((*_MEMORY_NAMES, "SMs", _ECC), mig.groups()[4:], strict=True):
+                samples.add(name, value, at, device, who)
     return found
+
+
+def _read_values(line: str) -> dict[str, str]:
+    """Of a GPU's second line what each cell holds, by name: one that is odd spoils no other."""
+    cells = line.strip("|").split("|")
+    if len(cells) != 3:
+        return {}
+    board, memory = _BOARD.match(cells[0]), _PAIR.match(cells[1])
+    values = dict(zip(_BOARD_NAMES, board.groups(), strict=True)) if board else {}
+    if memory:
+        values |= dict(zip(_MEMORY_NAMES, memory.groups(), strict=True))
+    used = cells[2].split()
+    return values | ({_UTILIZATION: used[0]} if used else {})

@@ -15,6 +15,7 @@ from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._clock_reasons import combine_reasons
+from sightline.formats.device_logs._lost import Lost, describe_fabric, describe_failure, report_lost
 
 IMPORTER = Importer(
     name="nvidia_smi_text",
@@ -23,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -55,6 +56,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all logs. Raises DamagedError where none has a number."""
     quality: list[Quality] = []
     samples, times, bad = Samples(), 0, 0
+    lost: list[Lost] = []
     logs = _BANNER.split(read_text(source, quality))[1:]
     for number, log in enumerate(logs):
         told = _TIMESTAMP.search(log)
@@ -63,12 +65,19 @@ def read(source: Source, options: ImportOptions) -> Imported:
         gpus = _split_gpus(log)
         bad += not gpus
         for place, (bus, lines) in enumerate(gpus):
-            _read_gpu(bus, place, lines, number * 10**9 if at is None else at, samples)
+            moment = number * 10**9 if at is None else at
+            device, values = _read_gpu(bus, place, lines, moment, samples)
+            if (failure := describe_failure(values)) is not None:
+                lost.append(Lost(moment, device, *failure))
+            if (fabric := describe_fabric(values)) is not None:
+                lost.append(Lost(moment, device, "fabric-error", fabric))
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
     quality.append(note_zone() if times == len(logs) else note_no_times(1))
     quality += note_bad_lines(bad, "logs of nvidia-smi")
-    return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
+    events, notes = report_lost(lost)
+    tables = samples.tables("nvidia") | events
+    return Imported(tables, Recording("nvidia-smi"), quality + notes)
 
 
 def _split_gpus(log: str) -> list[tuple[str, list[str]]]:
@@ -100,7 +109,10 @@ def _list_lines(lines: list[str]) -> Iterator[_Line]:
             groups.append((depth, name))
 
 
-def _read_gpu(bus: str, place: int, lines: list[str], at: int, samples: Samples) -> None:
+def _read_gpu(
+    bus: str, place: int, lines: list[str], at: int, samples: Samples
+) -> tuple[int, dict[str, str]]:
+    """Its number, and what it was asked for, by name."""
     told = list(_list_lines(lines))
     own = {line.name: line.value for line in told if not line.groups}
     minor = own.get("Minor Number", "")
@@ -136,3 +148,4 @@ def _read_gpu(bus: str, place: int, lines: list[str], at: int, samples: Samples)
             ]
             source = f"MIG {'/'.join(known)}".rstrip()
         samples.add(".".join([*groups, line.name]), line.value, at, device, source)
+    return device, {".".join([*line.groups, line.name]): line.value for line in told}

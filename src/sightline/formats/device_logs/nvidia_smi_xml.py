@@ -15,6 +15,7 @@ from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._clock_reasons import combine_reasons
+from sightline.formats.device_logs._lost import Lost, describe_fabric, describe_failure, report_lost
 
 IMPORTER = Importer(
     name="nvidia_smi_xml",
@@ -23,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -48,7 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     # Entities could grow without bound, and nvidia-smi writes none.
     if "<!ENTITY" in text:
         raise DamagedError(f"cannot read {source.given}", why="it declares entities of its own")
-    samples = Samples()
+    samples, lost = Samples(), list[Lost]()
     logs, bad, times = 0, 0, 0
     for found in _LOG.finditer(text):
         try:
@@ -58,16 +59,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
             continue
         at = read_time(log.findtext("timestamp") or "", "%a %b %d %H:%M:%S %Y")
         times += at is not None
-        _read_log(log, at if at is not None else logs * 10**9, samples)
+        _read_log(log, at if at is not None else logs * 10**9, samples, lost)
         logs += 1
     if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no log in it is whole")
     quality.append(note_zone() if times == logs else note_no_times(1))
     quality += note_bad_lines(bad, "logs of nvidia-smi")
-    return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
+    events, notes = report_lost(lost)
+    tables = samples.tables("nvidia") | events
+    return Imported(tables, Recording("nvidia-smi"), quality + notes)
 
 
-def _read_log(log: ElementTree.Element, at: int, samples: Samples) -> None:
+def _read_log(log: ElementTree.Element, at: int, samples: Samples, lost: list[Lost]) -> None:
     for place, gpu in enumerate(log.iter("gpu")):
         minor = gpu.findtext("minor_number") or ""
         number = int(minor) if minor.isdecimal() and len(minor) < 5 else place
@@ -77,12 +80,27 @@ def _read_log(log: ElementTree.Element, at: int, samples: Samples) -> None:
             samples.names[device] = name
         _read_values(gpu, "", at, device, None, samples)
         _read_reasons(gpu, at, device, samples)
+        values = _name_texts(gpu)
+        if (failure := describe_failure(values)) is not None:
+            lost.append(Lost(at, device, *failure))
+        if (fabric := describe_fabric(values)) is not None:
+            lost.append(Lost(at, device, "fabric-error", fabric))
         for mig in gpu.iterfind("mig_devices/mig_device"):
             one, two = mig.findtext("gpu_instance_id"), mig.findtext("compute_instance_id")
             _read_values(mig, "", at, device, f"MIG {one}/{two}", samples)
         for process in gpu.iterfind("processes/process_info"):
             used, pid = process.findtext("used_memory") or "", process.findtext("pid") or "?"
             samples.add("process memory", used, at, device, f"process {pid}", "bytes")
+
+
+def _name_texts(gpu: ElementTree.Element) -> dict[str, str]:
+    """What stands in each element that has no others, by its and its parent's name."""
+    parents = [(parent.tag, child) for parent in gpu.iter() for child in parent]
+    return {
+        f"{parent}.{child.tag}".removeprefix("gpu."): child.text or ""
+        for parent, child in parents
+        if not len(child)
+    }
 
 
 def _read_reasons(gpu: ElementTree.Element, at: int, device: int, samples: Samples) -> None:

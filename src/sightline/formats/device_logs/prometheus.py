@@ -28,14 +28,14 @@ IMPORTER = Importer(
         rb"\A\s*\{\s*\"status\"\s*:\s*\"success\"\s*,\s*\"data\"\s*:\s*\{\s*\"resultType\"",
     ),
     weak=(
-        rb"(?:\A|\n)(?:DCGM_FI_\w+|nvidia_smi_\w+)\{[^}\n]*\} [-+0-9.eE]+",
+        rb"(?:\A|\n)(?:DCGM_FI_\w+|dcgm_\w+|nvidia_smi_\w+)\{[^}\n]*\} [-+0-9.eE]+",
         # NCCL's Inspector writes no types, and XPUTimer's daemon may be asked without them.
         rb"(?:\A|\n)XPU_TIMER_\w+\{[^}\n]*\} [-+0-9.eE]+",
         rb"(?:\A|\n)nccl_\w*(?:bus_bandwidth|exec_time)_\w+\{[^}\n]*\} [-+0-9.eE]+",
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=4,
+    version=5,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 

@@ -20,8 +20,8 @@ IMPORTER = Importer(
     version=6,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
     proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, "
-    "NVTX, samples, scheduling; never seen in a report: CUDA graphs, unified memory, GPU metrics, "
-    "OpenMP",
+    "NVTX, samples, scheduling; without an export: CUDA graphs, memory use, JIT, OpenGL; never "
+    "seen in a report: unified memory, GPU metrics, OpenMP",
 )
 
 

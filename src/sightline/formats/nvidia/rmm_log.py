@@ -16,7 +16,7 @@ from sightline._native import Ledger
 from sightline.core.algebra.arrow import pack_numbers, unpack_columns
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
-from sightline.core.units import INT64_MAX
+from sightline.core.units import INT64_MAX, wrap_address
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
 
@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Thread,Time,Action,Pointer,Size,Stream",
     suffixes=(".csv", ".dev0", ".dev1", ".dev2", ".dev3", ".dev4", ".dev5", ".dev6", ".dev7"),
-    version=1,
+    version=2,
     source="https://docs.rapids.ai/api/rmm/stable/user_guide/logging/",
 )
 
@@ -59,11 +59,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         # The log has no date. Threads write a little out of order; half a day back is midnight.
         days += at < last - _DAY_NS // 2
         last = at
-        count = _parse(size, 10)
+        count = _parse(size)
         if count is None:
             bad += 1
             continue
-        place, tid, of = _parse(address, 16), _parse(thread, 10), _parse(stream, 16)
+        place, tid, of = _parse_address(address), _parse(thread), _parse_address(stream)
         rows.append((at + days * _DAY_NS, _ACTIONS[action], place, count, tid, of))
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
@@ -77,13 +77,21 @@ def read(source: Source, options: ImportOptions) -> Imported:
     return Imported({"memory_events": _add_sums(frame)}, recording, quality)
 
 
-def _parse(text: str, base: int) -> int | None:
-    """A number of 64 bits, as the log has it; None for (nil) and other texts."""
+def _parse(text: str) -> int | None:
+    """A number of 63 bits, as the log has it; None for other texts."""
     try:
-        value = int(text, base)
+        value = int(text)
     except ValueError:
         return None
     return value if 0 <= value <= INT64_MAX else None
+
+
+def _parse_address(text: str) -> int | None:
+    """A pointer, or None for (nil)."""
+    try:
+        return wrap_address(int(text, 16))
+    except ValueError:
+        return None
 
 
 def _add_sums(frame: pl.DataFrame) -> pl.DataFrame:

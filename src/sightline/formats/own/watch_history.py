@@ -41,6 +41,7 @@ IMPORTER = Importer(
     suffixes=(),
     version=2,
     source="docs/watch.md",
+    anchors=("watch.json",),
     find_folders=find_recordings,
 )
 

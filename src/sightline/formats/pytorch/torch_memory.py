@@ -15,7 +15,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import Frame, StackTrie, note_shortened
-from sightline.core.units import INT64_MAX
+from sightline.core.units import INT64_MAX, wrap_address
 from sightline.errors import DamagedError
 from sightline.formats._stacks import read_text
 
@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that starts with {"format": "sightline-torch-memory"',
     suffixes=(".json", ".json.gz"),
-    version=2,
+    version=3,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 
@@ -72,13 +72,13 @@ def _row(entry: Any, device: int, trie: StackTrie) -> dict[str, Any] | None:
     """An entry as a row; its action is None where it is neither an allocation nor a free."""
     if not isinstance(entry, dict):
         return None
-    at, size, address = (_int(entry.get(k)) for k in ("time_us", "size", "addr"))
+    at, size, address = _int(entry.get("time_us")), _int(entry.get("size")), entry.get("addr")
     if at is None or size is None or size < 0 or at > INT64_MAX // 1000:
         return None
     return {
         "time_ns": at * 1000,
         "device_id": device,
-        "address": address,
+        "address": wrap_address(address) if type(address) is int else None,
         "bytes": size,
         "stream_id": _int(entry.get("stream")),
         "action": _ACTIONS.get(str(entry.get("action"))),

@@ -24,6 +24,7 @@ IMPORTER = Importer(
     suffixes=(".csv", ".csv.gz"),
     version=1,
     source="https://rocm.docs.amd.com/projects/rocprofiler-compute",
+    anchors=("pmc_perf.csv", "sysinfo.csv"),
 )
 
 

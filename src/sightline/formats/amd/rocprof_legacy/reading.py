@@ -11,12 +11,11 @@ from sightline.formats import _rocm
 from sightline.formats._lines import read_utf8
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.amd._rocm_csv import read_table
+from sightline.formats.amd.rocprof_legacy.database import read_database
 from sightline.formats.amd.rocprof_legacy.dispatches import list_counts, list_dispatches
 from sightline.formats.amd.rocprof_legacy.lines import Lines
 from sightline.formats.amd.rocprof_legacy.spans import split_spans
 from sightline.formats.amd.rocprof_legacy.trace import read_trace
-
-_AGAIN = "Record it again:  rocprofv3 --sys-trace -- PROGRAM"
 
 
 def read_records(source: Source) -> Imported:
@@ -27,7 +26,8 @@ def read_records(source: Source) -> Imported:
     lines = Lines()
     parts = []
     if head.startswith(b"SQLite format 3"):
-        kernels = _read_database(source, notes)
+        kernels, others = read_database(source, notes)
+        parts.append(others)
     elif head.removeprefix(b"\xef\xbb\xbf").lstrip(b'"').startswith(b"Index"):
         kernels = read_table(source, notes)
     elif head.startswith(b'{ "traceEvents":'):
@@ -89,18 +89,3 @@ def _tie_copies(copies: pl.DataFrame, regions: pl.DataFrame) -> pl.DataFrame:
     number = pl.when(pl.col("end_ns") <= pl.col("call_end")).then("number")
     tied = inside.with_columns(correlation_id=pl.coalesce("correlation_id", number))
     return tied.select(copies.columns)
-
-
-def _read_database(source: Source, notes: list[Quality]) -> pl.DataFrame:
-    """The kernels in rocprof's results.db, which has them under the names of results.csv."""
-    from sightline.formats._sqlite import SqliteFile
-
-    db = SqliteFile(source.plain_path(), source.given, _AGAIN)
-    try:
-        kernels = db.rows("KERN", list(db.columns("KERN")))
-        for table, why in sorted(db.lost.items()):
-            text = f"table {table} could be read in part only ({why})"
-            notes.append(Quality("damaged_table", "error", text, None, _AGAIN))
-    finally:
-        db.close()
-    return kernels

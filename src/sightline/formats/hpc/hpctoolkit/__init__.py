@@ -15,6 +15,7 @@ IMPORTER = Importer(
     suffixes=(".xml",),
     version=1,
     source="https://gitlab.com/hpctoolkit/hpctoolkit",
+    anchors=("meta.db", "profile.db"),
 )
 
 

@@ -69,7 +69,7 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
 
 def _run_library(source: Source, folder: Path) -> dict[str, Any]:
     """Have the child write its files. Raises DamagedError where it does not."""
-    anchor = source.path / "traces.otf2"
+    anchor = _find_anchor(source)
     command = [sys.executable, "-m", "sightline.formats.hpc.otf2.child", str(anchor), str(folder)]
     size = sum(p.stat().st_size for p in source.path.rglob("*") if p.is_file())
     patience = _PATIENCE_S + _PATIENCE_S_PER_MB * size / 1e6
@@ -89,6 +89,18 @@ def _run_library(source: Source, folder: Path) -> dict[str, Any]:
             hint="The archive is whole where  otf2-print traces.otf2  reads it.",
         ) from error
     return facts
+
+
+def _find_anchor(source: Source) -> Path:
+    """The archive's own file. Raises InputError where a folder has those of several."""
+    found = sorted(p for p in source.path.glob("*.otf2") if p.with_suffix(".def").is_file())
+    if len(found) > 1:
+        raise InputError(
+            f"cannot read {source.given}",
+            why=f"it holds several archives: {', '.join(p.name for p in found[:4])}",
+            hint="Move each into a folder of its own, with its .def and its folder of events.",
+        )
+    return found[0]
 
 
 def _check(facts: dict[str, Any]) -> list[Quality]:

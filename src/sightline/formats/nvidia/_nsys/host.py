@@ -36,7 +36,10 @@ _MPI = {
     "MPI_START_WAIT_EVENTS": "start_wait",
     "MPI_OTHER_EVENTS": "other",
 }
-_LIBRARIES = ("CUBLAS_EVENTS", "CUDNN_EVENTS", "NVVIDEO_DECODER_API", "NVVIDEO_ENCODER_API")
+_LIBRARIES = (
+    *("CUBLAS_EVENTS", "CUDNN_EVENTS", "NVVIDEO_DECODER_API", "NVVIDEO_ENCODER_API"),
+    *("OPENGL_API", "CUPTI_ACTIVITY_KIND_JIT"),
+)
 # UCX: point-to-point transport below MPI and NCCL; its ranges have the form of the MPI ones.
 _UCX = ("UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS", "UCP_EVENTS")
 

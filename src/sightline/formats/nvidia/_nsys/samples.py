@@ -122,10 +122,10 @@ def read_memory(db: Database) -> pl.DataFrame:
             "localMemoryPoolSize",
         ),
     )
-    names = db.rows(table, ["name"]).get_column("name").cast(pl.String) if rows.height else None
-    return rows.with_columns(
-        pl.Series("name", [] if names is None else names, dtype=pl.String)
-    ).select(
+    told = db.rows(table, ["name"]).get_column("name").cast(pl.String)
+    # A report has no names, and of a damaged table the two may end in different places.
+    name = told if told.len() == rows.height else pl.lit(None, pl.String)
+    return rows.with_columns(name.alias("name")).select(
         time_ns="start",
         device_id="deviceId",
         action=decode_codes("memoryOperationType", {0: "alloc", 1: "free"}).fill_null("unknown"),
@@ -221,6 +221,21 @@ def read_page_faults(db: Database) -> pl.DataFrame:
         ],
         how="diagonal",
     ).sort("time_ns", maintain_order=True)
+
+
+def read_workloads(db: Database) -> pl.DataFrame:
+    """What OpenGL had the GPU do: from the first command of a range to its last.
+
+    Not how long the GPU was busy with it, nor on which GPU that was: no device operations.
+    """
+    rows = db.ints("OPENGL_WORKLOAD", ("start", "end", "nameId", "endNameId"))
+    named = db.named(rows, first="nameId", last="endNameId")
+    other = pl.when(pl.col("last") != pl.col("first")).then(pl.format(" … {}", "last"))
+    return named.select(
+        name=pl.concat_str(pl.col("first").fill_null("OpenGL"), other.fill_null("")),
+        start_ns="start",
+        end_ns=pl.coalesce("end", "start"),
+    )
 
 
 def read_graphs(db: Database) -> pl.DataFrame:

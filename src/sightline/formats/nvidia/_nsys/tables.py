@@ -58,6 +58,7 @@ def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> 
     )
     tables = {
         "device_ops": ops,
+        "device_ranges": samples.read_workloads(db),
         "host_ops": ranges,
         "syncs": add_call(device.syncs(db), calls),
         "cuda_events": add_call(device.events(db), calls),

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xef\xbb\xbf)?\s*(?:\[[\s,]*(?:[{\]]|\Z)|\{\s*(?:[\"}]|\Z))",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=14,
+    version=15,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 
@@ -43,6 +43,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     reading.run()
     counted = reading.trace.counted()
     if not reading.has_events:
+        if "traceEvents" in reading.header:
+            raise DamagedError(
+                f"cannot read {source.given}",
+                why="its 'traceEvents' is no list of events: a trace may lie within it",
+                hint="Take it out:  jq .traceEvents TRACE.json > INNER.json",
+            )
         keys = ", ".join(repr(k)[:30] for k in list(reading.header)[:6]) or "none"
         raise DamagedError(
             f"cannot read {source.given}",

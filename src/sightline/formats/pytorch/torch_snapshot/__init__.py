@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle with 'segments' and 'device_traces'",
     suffixes=(".pickle", ".pkl", ".pickle.gz", ".pkl.gz"),
-    version=2,
+    version=3,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 

@@ -21,6 +21,7 @@ IMPORTER = Importer(
     version=6,
     source="https://diamon.org/ctf/",
     find_folders=find_recordings,
+    anchors=("metadata",),
 )
 
 

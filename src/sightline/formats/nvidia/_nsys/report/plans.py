@@ -70,16 +70,21 @@ _DEVICE = [
     _number("correlationId", 3),
     _number("globalPid", 8),
 ]
-_KERNEL, _MEMCPY, _MEMSET, _SYNC, _RECORD = 101, 102, 103, 105, 106
+_KERNEL, _MEMCPY, _MEMSET, _SYNC, _RECORD, _GRAPH = 101, 102, 103, 105, 106, 107
 _CALL = [_number("start", 1), _number("end", 2)]
 _THREAD = _number("globalTid", 13)
 
 _GPU, _HOST, _NVTX, _SCHED, _SAMPLE, _PROCESS, _MESSAGE = 107, 108, 102, 106, 104, 113, 110
+_MEMORY = 123
 _MODULE = 109  # mmap of a module: not exported
 _CLASS = [6]  # of a host call
 _RUNTIME, _DRIVER, _ANY_CUDA = 0, 1, 26
 _OSRT, _OSRT_START, _OSRT_END = 27, 31, 32
 _PROFILER, _CUPTI_OVERHEAD = 3, 103
+# By ENUM_NSYS_EVENT_CLASS of exports: GL, GL workload; CUDA graph exec creation and graph creation;
+# CUDA JIT (what is compiled, or comes from its cache, while the program runs).
+_GL, _GL_WORKLOAD = 2, 5
+_EXEC_CREATION, _GRAPH_CREATION, _JIT = 94, 95, 102
 _TRACING = [6, 7, 8, 9, 10, 11, 45, 46]  # "tracing of NVTX began": not exported
 
 PLANS = [
@@ -165,6 +170,88 @@ PLANS = [
         [_RECORD],
         [],
         [*_DEVICE[2:], _number("eventId", _RECORD, 1)],
+        [],
+    ),
+    Plan(
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+        _GPU,
+        [_GRAPH],
+        [],
+        [*_DEVICE, _number("graphId", _GRAPH, 1), _number("graphExecId", _GRAPH, 2)],
+        [],
+    ),
+    Plan(
+        "CUDA_GPU_MEMORY_USAGE_EVENTS",
+        _MEMORY,
+        [],
+        [],
+        [
+            _number("start", 1),
+            _number("globalPid", 5),
+            _number("deviceId", 3),
+            _number("contextId", 4),
+            _number("address", 6),
+            _number("pc", 7),
+            _number("bytes", 8),
+            _number("memKind", 9),
+            _number("memoryOperationType", 10),
+            _number("correlationId", 12),
+        ],
+        [],
+    ),
+    Plan(
+        "CUDA_GRAPH_EVENTS",
+        _HOST,
+        _CLASS,
+        [_EXEC_CREATION, _GRAPH_CREATION],
+        [
+            *_CALL,
+            _number("eventClass", 6),
+            _THREAD,
+            _number("nameId", 7),
+            Column("graphId", [[37, 1], [38, 1]], missing=None),
+            _known("graphExecId", 37, 2),
+        ],
+        [],
+    ),
+    Plan(
+        "CUPTI_ACTIVITY_KIND_JIT",
+        _HOST,
+        _CLASS,
+        [_JIT],
+        # Field 40 is CUpti_ActivityJit: entry type, operation, device, and a path within a home.
+        [*_CALL, _THREAD, _number("correlationId", 3), _number("nameId", 7)],
+        [],
+    ),
+    Plan(
+        "OPENGL_API",
+        _HOST,
+        _CLASS,
+        [_GL],
+        [
+            *_CALL,
+            _number("eventClass", 6),
+            _THREAD,
+            _number("correlationId", 3),
+            _number("nameId", 7),
+            _number("returnValue", 8),
+        ],
+        [],
+    ),
+    Plan(
+        "OPENGL_WORKLOAD",
+        _HOST,
+        _CLASS,
+        [_GL_WORKLOAD],
+        [
+            *_CALL,
+            _number("eventClass", 6),
+            _THREAD,
+            _number("correlationId", 3),
+            _number("endCorrelationId", 10),
+            _number("nameId", 7),
+            _number("endNameId", 12),
+        ],
         [],
     ),
     Plan(
