@@ -17,11 +17,13 @@ _LEAST_STEPS = 3
 
 
 def find_cold_pauses(run: Run) -> pl.DataFrame:
-    """The pauses that nearly all of a first run is; rows of `idle_rules`, none of other runs."""
+    """The pauses that nearly all of a first run is: rows of `idle_rules`; empty for other runs."""
     return run.once(_find_cold_pauses)
 
 
 def _find_cold_pauses(run: Run) -> pl.DataFrame:
+    if not run.rows("device_ops"):
+        return pl.DataFrame()
     gaps = run.ask("idle_rules")
     if run.window is not None or gaps.is_empty():
         return gaps.clear()

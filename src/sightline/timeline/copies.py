@@ -102,6 +102,19 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
     return parts.select(*_BY, *(pl.col(f"{cause}_ns").alias(cause) for cause in CAUSES))
 
 
+# Ours: some fifty launches; the first call of each takes as long.
+_LITTLE_NS = 200_000
+
+
+def is_too_little(run: Run) -> bool:
+    """Whether all that ran is a handful of operations that take next to no time together."""
+    used = run.columns("device_ops", ("kind", "start_ns", "end_ns"))
+    if not 0 < used.height < LEAST_OPERATIONS:
+        return False
+    took = used.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
+    return bool((used.get_column("kind") == "kernel").any()) and int(took) < _LITTLE_NS
+
+
 def ran_enough(run: Run) -> bool:
     """Whether the device did anything to judge: a kernel, or ten copies and memsets.
 

@@ -465,7 +465,7 @@ _MISSING = "no_device_ops"
 
 def _missing(answer: Answer, width: int) -> Iterator[Text]:
     for limit in answer.limits:
-        if limit["kind"] == _MISSING and limit["severity"] != "info":
+        if limit.get("kind") == _MISSING and limit["severity"] != "info":
             yield from _warn(limit, width)
 
 
@@ -487,7 +487,7 @@ def _limits(answer: Answer, width: int) -> Iterator[Text]:
     for limit in answer.limits:
         if limit["severity"] == "info":
             minor.append(format_note(limit["count"], limit["text"]))
-        elif limit["kind"] != _MISSING:
+        elif limit.get("kind") != _MISSING:
             yield from _warn(limit, width)
     if len(minor) == 1:
         yield from wrap_text(f"What limits this: {minor[0]}.", "", "", width)

@@ -21,8 +21,15 @@ def test_one_memset_is_no_window_to_judge(tmp_path: Path) -> None:
     assert [f.rule for f in said] == [RULE]
 
 
-def test_a_kernel_or_ten_copies_are_work(tmp_path: Path) -> None:
-    one = launched(0, kernel("k", 20, 2))
+def test_one_kernel_of_two_microseconds_is_too_little(tmp_path: Path) -> None:
+    run = opened(tmp_path, launched(0, kernel("k", 20, 2)))
+    (found,) = answers(run, RULE)
+    assert "1 kernel and 0 copies and memsets took 2.000 µs in all" in found.summary
+    assert answers(run, "device-busy") == answers(run, "dominating-kernel") == []
+
+
+def test_a_long_kernel_or_ten_copies_are_work(tmp_path: Path) -> None:
+    one = launched(0, kernel("k", 20, 200))
     assert_silent(opened(tmp_path / "a", one), RULE)
     copies = [launched(30 * n, copy("Memcpy HtoD", 30 * n + 9, 2, 8)) for n in range(10)]
     assert_silent(opened(tmp_path / "b", copies), RULE)

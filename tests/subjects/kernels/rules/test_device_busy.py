@@ -111,7 +111,7 @@ def test_kernels_that_the_profiler_ran_one_at_a_time(tmp_path: Path) -> None:
 def test_a_native_programs_transpose_is_its_purpose(tmp_path: Path) -> None:
     """A program's own kernel of that name is not told to be fused away."""
     head = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Name,Start_Timestamp,End_Timestamp"
-    rows = ["KERNEL_DISPATCH,Agent 1,1,5,1,transpose(float*),1000,9000", ""]
+    rows = ["KERNEL_DISPATCH,Agent 1,1,5,1,transpose(float*),1000,900000", ""]
     (tmp_path / "x_kernel_trace.csv").write_text("\n".join([head, *rows]))
     (found,) = answers(sightline.open(str(tmp_path / "x_kernel_trace.csv")), RULE)
     assert "transpose takes 100.0 % of the kernel time" in found.summary

@@ -11,7 +11,8 @@ Evidence
     driver ended.
 
 Threshold
-    Ten operations (ours: fewer show no pattern), none of them a kernel.
+    Ten operations (ours: fewer show no pattern), none of them a kernel; or kernels that take
+    0.2 ms together (ours: some fifty launches).
 
 Fix
     See why the program stopped, or did not reach its kernels: its own output, an error that a call
@@ -28,12 +29,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import NO_WORK
-from sightline.timeline.copies import ran_enough
+from sightline.timeline.copies import is_too_little, ran_enough
 from sightline.timeline.host_ranges import IN_API
 
 _LAUNCHES = r"^(?:cu|cuda|hip)\w*Launch"
@@ -43,7 +46,11 @@ RULE = Rule("hardly-any-work", "Hardly anything ran on the GPU")
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one remark."""
-    if not run.rows("device_ops") or ran_enough(run):
+    if not run.rows("device_ops"):
+        return
+    if ran_enough(run):
+        if is_too_little(run):
+            yield _say_too_little(run)
         return
     calls = (
         run.table("host_ops", ["layer", "name", "start_ns", "end_ns"]).filter(IN_API).sort("end_ns")
@@ -76,6 +83,28 @@ def check(run: Run) -> Iterator[Finding]:
             cause="nothing is heard of a launch that fails until it is asked for"
             if launches
             else "the recording holds the set-up alone",
+        ),
+        severity="info",
+        confidence="high",
+        states_limit=True,
+    )
+
+
+def _say_too_little(run: Run) -> Finding:
+    """Of a few kernels that take microseconds: what is around them is start-up."""
+    ops = run.table("device_ops", ["kind", "start_ns", "end_ns"])
+    took = ops.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
+    kernels = ops.filter(pl.col("kind") == "kernel").height
+    return build_finding(
+        RULE,
+        f"{format_several(kernels, 'kernel')} and "
+        f"{format_several(ops.height - kernels, 'copy or memset', 'copies and memsets')} took "
+        f"{format_ns(int(took))} in all: too little to judge, and all around it is start-up.",
+        Evidence([]),
+        Advice(
+            fix="record a problem of real size, several times over after a warm-up",
+            verify="sightline stats kernels AFTER",
+            cause="the recording holds a first call or a test",
         ),
         severity="info",
         confidence="high",

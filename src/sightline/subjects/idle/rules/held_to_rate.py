@@ -50,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     if pace is None:
         return
     busy = 100 - float(run.ask("breakdown").get_column("idle_pct").min())  # type: ignore[arg-type]
-    by = "the display" if pace.is_display else "a timer or what it polls for"
+    by = "the display or a camera" if pace.is_display else "a timer or what it polls for"
     yield build_finding(
         RULE,
         f"The program does {pace.hz:.1f} rounds a second, held by {by}: the GPU is busy for "

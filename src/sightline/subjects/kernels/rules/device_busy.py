@@ -47,6 +47,7 @@ from sightline.subjects.kernels.rules._launches import describe_launch, list_fil
 from sightline.subjects.kernels.rules._room import find_little_room
 from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
+from sightline.timeline.copies import is_too_little
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
 RULE = Rule("device-busy", "The GPU computes nearly all the time")
@@ -56,7 +57,7 @@ BUSY_PCT = 80.0
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops"):
+    if not run.rows("device_ops") or is_too_little(run):
         return
     rows = run.ask("breakdown")
     windows = max(sum_column(rows, "window_ns"), 1)

@@ -38,6 +38,7 @@ from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
+from sightline.timeline.copies import is_too_little
 
 RULE = Rule("dominating-kernel", "One kernel dominates the compute time")
 
@@ -47,7 +48,7 @@ COMPUTE_PCT = 50.0
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops"):
+    if not run.rows("device_ops") or is_too_little(run):
         return
     rows = run.ask("breakdown")
     windows = max(sum_column(rows, "window_ns"), 1)
