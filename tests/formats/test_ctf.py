@@ -284,9 +284,11 @@ def test_a_recording_is_all_traces_of_a_host(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_trace_is_no_trace(tmp_path: Path) -> None:
+    """But `metadata` itself, which stands for its folder (tests/opening/test_anchors.py)."""
     write_trace(tmp_path, declare_events([("e", "")]))
+    copied = (tmp_path / "metadata").rename(tmp_path / "other.metadata")
     with pytest.raises(InputError, match="Give the folder"):
-        sightline.open(tmp_path / "metadata")
+        sightline.open(copied)
 
 
 # babeltrace2

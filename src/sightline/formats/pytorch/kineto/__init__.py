@@ -46,7 +46,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if "traceEvents" in reading.header:
             raise DamagedError(
                 f"cannot read {source.given}",
-                why="its 'traceEvents' is no list of events: a trace may lie within it",
+                why="it is JSON but not a trace: its 'traceEvents' is no list of events",
                 hint="Take it out:  jq .traceEvents TRACE.json > INNER.json",
             )
         keys = ", ".join(repr(k)[:30] for k in list(reading.header)[:6]) or "none"
