@@ -13,12 +13,13 @@ from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
 from sightline.core.model.store import Member, is_store, read_facts
 from sightline.errors import InputError
+from sightline.opening.given import Given
 from sightline.opening.imports import import_one
 from sightline.opening.merged import is_merged, split_ranks
 from sightline.opening.paths import expand_paths, list_empty, name_files
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
-from sightline.opening.same_job import Given, check_same_job, is_same_job
+from sightline.opening.same_job import check_same_job, is_same_job
 
 if TYPE_CHECKING:
     from sightline.timeline.clocks import Fit
@@ -103,7 +104,7 @@ def _read_given(
         except InputError as error:
             if name not in found.in_folders:
                 raise
-            unread.append(error)
+            unread.append(error.with_traceback(None))  # which holds all that was read
             notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
     if unread and not given:
         raise _blame_empty(paths, unread[0])
