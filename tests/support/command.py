@@ -22,7 +22,7 @@ class Outcome:
 
     @property
     def said(self) -> str:
-        """All of it with single blanks: where a line is wrapped depends on how long its paths are."""
+        """All of it with single blanks: where a line ends depends on how long its paths are."""
         return " ".join(f"{self.out} {self.err}".split())
 
 

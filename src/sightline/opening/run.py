@@ -98,9 +98,10 @@ def _read_given(
     given: list[Given] = []
     notes = [_note_skipped(*skipped) for skipped in found.skipped]
     unread: list[InputError] = []
-    for name in found.names:
+    for number, name in enumerate(found.names, 1):
         try:
-            given.append(Given(name, _read_members(name, options, progress)))
+            counted = _count_files(progress, number, len(found.names))
+            given.append(Given(name, _read_members(name, options, counted)))
         except InputError as error:
             if name not in found.in_folders:
                 raise
@@ -115,6 +116,15 @@ def _read_given(
         noted = first._replace(facts={**first.facts, "quality": quality})
         given[0] = Given(given[0].name, [noted, *others])
     return given
+
+
+def _count_files(
+    progress: Callable[[str, int, int], None] | None, number: int, most: int
+) -> Callable[[str, int, int], None] | None:
+    """The same progress, with the number of the file before its name where there are several."""
+    if progress is None or most == 1:
+        return progress
+    return lambda file, done, total: progress(f"{number} of {most}: {Path(file).name}", done, total)
 
 
 def _blame_empty(paths: Sequence[str], error: InputError) -> InputError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_target, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ TOP = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     pieces = run.ask("critical_path")
     whole = max(int(pieces.get_column("duration_ns").sum()), 1)
     shares = _shares(pieces, ["part"])
-    if args.json:
+    if wants_json(args):
         data = {
             "path_ns": whole,
             "parts": shares.with_columns(pct=100 * pl.col("total_ns") / whole).to_dicts(),

@@ -4,6 +4,7 @@ sightline whatif trace.json --remove 'memcpy:HtoD'
 sightline whatif trace.json --scale 'kernel:flash.*=0.5' --scale 'comm:.*=0.8'
 sightline whatif trace.json --remove 'think:DataLoader'   host time in ranges
 sightline whatif trace.json --remove 'call:Synchronize'   calls that wait
+sightline whatif trace.json --remove dataloader-starved   what a finding names
 
 Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN: a regex.
 """
@@ -11,8 +12,13 @@ Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN: a regex.
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_target, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
+
+if TYPE_CHECKING:
+    from sightline.core.model.run import Run
 
 HELP = "the new step time if some work were faster or gone"
 
@@ -33,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND:PATTERN",
         help="work, its launch calls and the waits for it are gone",
     )
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
     from sightline.errors import RequestError
     from sightline.replay.whatif import parse_wish, replay_wishes, select_nodes
 
+    if _names_finding(args):
+        return _answer_finding(args)
     wishes = [parse_wish(text, scale=True) for text in args.scale]
     wishes += [parse_wish(text, scale=False) for text in args.remove]
     if not wishes:
@@ -58,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     result, most = replay_wishes(run, wishes)
     saved = result.before_ns - result.after_ns
     pct = 100 * saved / max(result.before_ns, 1)
-    if args.json:
+    if wants_json(args):
         data = {
             "window_ns": result.before_ns,
             "new_window_ns": result.after_ns,
@@ -84,4 +93,73 @@ def run(args: argparse.Namespace) -> int:
             f"or up to {format_ns(most.after_ns)}: if operations waited for others as their times "
             "suggest; no wait was recorded"
         )
+    return 0
+
+
+def _names_finding(args: argparse.Namespace) -> bool:
+    """Whether --remove names a finding, or idle time by its cause, and nothing else is asked."""
+    from sightline.core import registry
+
+    if len(args.remove) != 1 or args.scale:
+        return False
+    (word,) = args.remove
+    return word.startswith("idle:") or word.replace("-", "_") in registry.list_names("rules")
+
+
+def _find_rule(run: Run, word: str) -> str:
+    """The rule of that name, or the one that speaks for most of the idle time of that cause."""
+    import polars as pl
+
+    from sightline.core import registry
+    from sightline.errors import RequestError
+
+    if not word.startswith("idle:"):
+        return str(registry.load("rules", word.replace("-", "_")).RULE.name)
+    parts = run.ask("idle_rules")
+    mine = parts.filter(pl.col("cause") == word.removeprefix("idle:"))
+    if mine.is_empty():
+        known = parts.get_column("cause").unique().sort().to_list()
+        raise RequestError(
+            f"no idle time is '{word.removeprefix('idle:')}'", why=f"there is {', '.join(known)}"
+        )
+    sums = mine.group_by("rule").agg(pl.col("duration_ns").sum()).sort("duration_ns", "rule")
+    cause = sums.item(-1, "rule")
+    rules = (module.RULE for _, module in registry.load_members("rules"))
+    return next((rule.name for rule in rules if cause in rule.causes), cause)
+
+
+def _answer_finding(args: argparse.Namespace) -> int:
+    """What the report says of the finding: one question has one answer."""
+    from sightline.answer.price_words import write_price
+    from sightline.doors.cli._output import encode_json
+    from sightline.errors import RequestError
+
+    opened = open_recordings(args)
+    tag = _find_rule(opened, args.remove[0])
+    findings = [f for f in opened.findings() if not f.abstained]
+    mine = [f for f in findings if f.rule == tag]
+    if not mine:
+        known = ", ".join(dict.fromkeys(f.rule for f in findings))
+        raise RequestError(
+            f"{tag} is no finding of this recording",
+            why=f"it has {known}" if known else "it has none",
+        )
+    if wants_json(args):
+        rows = [
+            {
+                "rule": f.rule,
+                "title": f.title,
+                "saved": f.gain and f.gain._asdict(),
+                "method": f.method,
+            }
+            for f in mine
+        ]
+        print(encode_json(rows).decode(), end="")
+        return 0
+    breakdown = opened.ask("breakdown").to_dicts() if opened.rows("device_ops") else []
+    for finding in mine:
+        print(f"without  {finding.title} ({finding.rule})")
+        print(f"  {' · '.join(write_price(finding.to_dict(), breakdown))}")
+        if finding.method:
+            print(f"  by {finding.method}")
     return 0
