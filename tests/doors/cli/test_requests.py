@@ -23,7 +23,7 @@ EXAMPLE = str(Path(__file__).parents[3] / "examples" / "simulated-dataloader.jso
         (
             ["history", "list", "--metrik"],
             "sightline history",
-            "did you mean --metric or --metrics?",
+            "--metric or --metrics?",
         ),
         (["tour", "9"], "sightline tour", "it does not know 9"),
     ],
