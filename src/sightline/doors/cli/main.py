@@ -178,7 +178,7 @@ def _dispatch(arguments: list[str]) -> int:
     parser = build_parser(asked or listed, with_options=bool(asked))
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
-        own: _Parser = getattr(parsed, "parser", parser)
+        own = cast(_Parser, getattr(parsed, "parser", parser))
         own.refuse(unknown)
     if not hasattr(parsed, "module"):
         parser.print_help()

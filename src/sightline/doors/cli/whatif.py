@@ -125,7 +125,7 @@ def _find_rule(run: Run, word: str) -> str:
     sums = mine.group_by("rule").agg(pl.col("duration_ns").sum()).sort("duration_ns", "rule")
     cause = sums.item(-1, "rule")
     rules = (module.RULE for _, module in registry.load_members("rules"))
-    return next((rule.name for rule in rules if cause in rule.causes), cause)
+    return str(next((rule.name for rule in rules if cause in rule.causes), cause))
 
 
 def _answer_finding(args: argparse.Namespace) -> int:

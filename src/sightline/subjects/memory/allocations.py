@@ -153,15 +153,18 @@ def _survey_events(run: Run) -> _Survey:
         .with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=NUMBER))
     )
     counts = _count_known(events, memories, used.height)
+    # Where others have addresses, events without any are marks in an allocator's history.
+    has_address = counts.get_column("address").sum() > 0
+    followed = counts.filter(pl.col("address") > 0) if has_address else counts
     request = events.filter(pl.col("action") == "free_requested").select("action").head(1)
     return _Survey(
         memories,
         {
-            name: counts.filter(pl.col(name) == 0).get_column("memory").to_list()
+            name: unsummed
             for name in _SUMS
-            if (counts.get_column(name) == 0).any()
+            if (unsummed := followed.filter(pl.col(name) == 0).get_column("memory").to_list())
         },
-        counts.get_column("address").sum() > 0,
+        has_address,
         request.collect(engine="streaming").height > 0,
     )
 
