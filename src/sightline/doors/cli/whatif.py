@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.doors.cli._output import add_target, wants_json
+from sightline.doors.cli._output import add_target, encode_json, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
 
 if TYPE_CHECKING:
@@ -44,53 +44,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
-
     from sightline.core.units import format_count, format_ns, format_pct
-    from sightline.errors import RequestError
-    from sightline.replay.whatif import parse_wish, replay_wishes, select_nodes
 
     if _names_finding(args):
         return _answer_finding(args)
-    wishes = [parse_wish(text, scale=True) for text in args.scale]
-    wishes += [parse_wish(text, scale=False) for text in args.remove]
-    if not wishes:
-        raise RequestError(
-            "nothing was asked for", hint="Add  --scale 'kernel:gemm=0.5'  or  --remove memcpy:HtoD"
-        )
-    run = open_recordings(args)
-    nodes = run.ask("dependencies")
-    counts = [int(select_nodes(run, wish, nodes).sum()) for wish in wishes]
-    for wish, count in zip(wishes, counts, strict=True):
-        if not count:
-            raise RequestError(f"'{wish.text}' matches nothing in this recording")
-    result, most = replay_wishes(run, wishes)
-    saved = result.before_ns - result.after_ns
-    pct = 100 * saved / max(result.before_ns, 1)
+    data = open_recordings(args).what_if(scale=args.scale, remove=args.remove)
     if wants_json(args):
-        data = {
-            "window_ns": result.before_ns,
-            "new_window_ns": result.after_ns,
-            "saved_ns": saved,
-            "saved_pct": pct,
-            "most_saved_ns": most.before_ns - most.after_ns,
-            "changes": [
-                {"selector": w.text, "factor": w.factor, "matched": n}
-                for w, n in zip(wishes, counts, strict=True)
-            ],
-        }
-        print(json.dumps(data, indent=1, ensure_ascii=False))
+        print(encode_json(data).decode(), end="")
         return 0
-    for wish, count in zip(wishes, counts, strict=True):
-        print(f"{wish.text}  matches {format_count(count)}")
+    for change in data["changes"]:
+        print(f"{change['selector']}  matches {format_count(change['matched'])}")
+    before, saved, most = data["window_ns"], data["saved_ns"], data["most_saved_ns"]
     word = "shorter" if saved >= 0 else "longer"
     print(
-        f"window {format_ns(result.before_ns)} → {format_ns(result.after_ns)}  "
-        f"({format_ns(abs(saved))}, {format_pct(abs(pct))} {word})"
+        f"window {format_ns(before)} → {format_ns(data['new_window_ns'])}  "
+        f"({format_ns(abs(saved))}, {format_pct(abs(data['saved_pct']))} {word})"
     )
-    if most.after_ns != result.after_ns:
+    if most != saved:
         print(
-            f"or up to {format_ns(most.after_ns)}: if operations waited for others as their times "
+            f"or up to {format_ns(before - most)}: if operations waited for others as their times "
             "suggest; no wait was recorded"
         )
     return 0
@@ -131,7 +103,6 @@ def _find_rule(run: Run, word: str) -> str:
 def _answer_finding(args: argparse.Namespace) -> int:
     """What the report says of the finding: one question has one answer."""
     from sightline.answer.price_words import write_price
-    from sightline.doors.cli._output import encode_json
     from sightline.errors import RequestError
 
     opened = open_recordings(args)
