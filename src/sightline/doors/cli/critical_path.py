@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sightline.answer.critical_path import describe_path, sum_pieces
+    from sightline.answer.critical_path import describe_path, name_pieces, sum_pieces
     from sightline.core.kernel_labels import label_kernels
     from sightline.core.text import fit_text
     from sightline.core.units import format_count, format_ns, format_pct
@@ -43,10 +43,11 @@ def run(args: argparse.Namespace) -> int:
             f"{part:<24}{format_pct(100 * ns / whole):>9}{format_ns(ns):>12}{format_count(n):>10}"
         )
     print("\nLargest on the path")
-    largest = sum_pieces(pieces, ["part", "name"]).head(TOP)
-    labels = label_kernels(largest.get_column("name"))
+    largest = sum_pieces(name_pieces(run, pieces), ["part", "name"]).head(TOP)
+    # A range is no kernel: what stands in its brackets is its name, too.
+    labels = label_kernels(n for p, n in largest.select("part", "name").rows() if "host" not in p)
     for part, name, _, ns in largest.rows():
-        label = fit_text(labels[name], 34)
+        label = fit_text(labels.get(name, name), 34)
         print(f"  {label:<36}{part:<22}{format_pct(100 * ns / whole):>8}{format_ns(ns):>12}")
     print("\nSlack: how much slower it may become before the run gets longer (median)")
     slack = run.ask("slack").head(TOP)
