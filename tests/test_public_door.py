@@ -46,6 +46,36 @@ def test_the_report_is_that_of_the_command():
     assert data == json.loads(command("report", EXAMPLE, "--json").out)
 
 
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda run: run.critical_path(), ["critical-path"]),
+        (lambda run: run.what_if(remove=["memcpy:HtoD"]), ["whatif", "--remove", "memcpy:HtoD"]),
+    ],
+)
+def test_a_run_answers_as_the_command_does(ask, words):
+    printed = json.loads(command(words[0], EXAMPLE, *words[1:], "--json").out)
+    assert json.loads(json.dumps(ask(sightline.open(str(EXAMPLE))))) == printed
+
+
+def test_a_run_writes_what_the_command_writes(tmp_path):
+    run = sightline.open(str(EXAMPLE))
+    for ending in ("folded", "speedscope.json", "svg"):
+        run.flame(str(tmp_path / f"mine.{ending}"))
+        assert command("flame", EXAMPLE, "-o", tmp_path / f"theirs.{ending}").code == 0
+        mine, theirs = (tmp_path / f"{who}.{ending}" for who in ("mine", "theirs"))
+        assert mine.read_bytes() == theirs.read_bytes()
+    (written,) = run.export(str(tmp_path / "run.perfetto-trace"), "perfetto")
+    assert written == str(tmp_path / "run.perfetto-trace")
+    with pytest.raises(sightline.errors.RequestError):
+        run.flame(str(tmp_path / "flame.docx"))
+
+
+def test_a_run_without_counters_has_no_roofline():
+    with pytest.raises(sightline.errors.MissingDataError):
+        sightline.open(str(EXAMPLE)).roofline()
+
+
 def test_a_run_travels_to_a_worker():
     run = sightline.open(str(EXAMPLE)).with_window("5ms..10ms")
     run.ask("breakdown")  # what was computed stays behind

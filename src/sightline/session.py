@@ -100,6 +100,61 @@ class Session(Run):
 
         return compare_samples([take_sample(self, "before")], [take_sample(other, "after")])
 
+    def critical_path(self) -> dict[str, Any]:
+        """What the run's length is made of: what `sightline critical-path --json` prints.
+
+        Times are int64 ns, `pct` 0 to 100. Raises MissingDataError without device operations.
+        """
+        from sightline.answer.critical_path import describe_path
+
+        return describe_path(self)
+
+    def what_if(self, *, scale: Sequence[str] = (), remove: Sequence[str] = ()) -> dict[str, Any]:
+        """The window if some work were faster or gone: what `sightline whatif --json` prints.
+
+        As `run.what_if(remove=["memcpy:HtoD"], scale=["kernel:gemm=0.5"])`. Raises RequestError.
+        """
+        from sightline.answer.what_if import describe_change
+
+        return describe_change(self, scale, remove)
+
+    def roofline(self) -> pl.DataFrame:
+        """Where each kernel lies under its device's ceilings: the analysis `roofline`.
+
+        Of kernels that were sampled and not counted, `sampled_roofline`. Raises MissingDataError.
+        """
+        sampled = bool(self.rows("pc_samples")) and not self.rows("kernel_metrics")
+        return self.ask("sampled_roofline" if sampled else "roofline")
+
+    def flame(self, path: str, *, weight: str | None = None, order: str = "how") -> None:
+        """Write a flame graph: a page, SVG, folded stacks, speedscope or pprof, by the ending.
+
+        `order` is "how" or "why", `weight` one that the recording has. Raises RequestError.
+        """
+        from pathlib import Path
+
+        from sightline.flames.build import build_stacks, choose_weight
+        from sightline.flames.drawing import draw_stacks
+        from sightline.flames.stacks import explain_idle
+
+        built = build_stacks(self)
+        chosen = choose_weight(built, weight)
+        title = Path(self.table("recordings").item(0, "path")).name
+        shown = explain_idle(built) if order == "why" else built
+        Path(path).write_bytes(draw_stacks(shown, chosen, title, path))
+
+    def export(self, path: str, to: str) -> list[str]:
+        """Write the run for another tool, as `sightline export --to`; the paths that were written.
+
+        Raises RequestError for an unknown format.
+        """
+        from pathlib import Path
+
+        from sightline.core import registry
+
+        module = registry.load("exporters", to.replace("-", "_"))
+        return [str(written) for written in module.write(self, Path(path))]
+
     def save(self, path: str) -> None:
         """Write the run to a store: a folder of Parquet files. Raises StoreError."""
         from pathlib import Path

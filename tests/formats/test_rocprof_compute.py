@@ -106,7 +106,7 @@ def test_times_that_a_spreadsheet_rounded_are_no_times(tmp_path: Path) -> None:
 def test_a_folder_of_workloads_holds_a_recording_each(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_workload(tmp_path / name, CYCLES)
-    run = sightline.open(str(tmp_path))
+    run = sightline.open(str(tmp_path), same_job=True)
     assert run.table("recordings").get_column("path").str.slice(-1).to_list() == ["a", "b"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 import sightline
 from sightline.errors import InputError
 from support.command import sightline as run_command
-from support.traces import kernel, write
+from support.snapshots import alloc, snapshot
+from support.traces import kernel, op, write
 
 BASE = 1_700_000_000_000_000_000
 MINUTE = 60_000_000_000
@@ -62,17 +64,88 @@ def test_different_programs_share_no_kernel(tmp_path):
     assert sightline.open(*paths).table("recordings").height == 2
 
 
+def dated_job(size: int, rank: int, ns: int) -> dict[str, Any]:
+    return {**job(size, rank), **at(ns)}
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         (job(2, 0), job(2, 1)),
         (gpu("NVIDIA H100"), {}),
-        (at(0), at(MINUTE // 2)),
-        (at(0), {}),  # times that are no dates are not compared
+        (at(0), at(10_000)),
+        (dated_job(2, 0, 0), dated_job(2, 1, MINUTE // 2)),  # clocks of hosts are so far apart
+        (dated_job(2, 0, 0), job(2, 1)),  # times that are no dates are not compared
     ],
 )
-def test_what_may_be_of_one_job_is_merged(tmp_path, first, second):
+def test_what_ranks_times_and_programs_show_to_be_one_job_is_merged(tmp_path, first, second):
     assert sightline.open(*pair(tmp_path, first, second)).table("recordings").height == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        (at(0), at(MINUTE // 2), "a.json ended 30.00 s before "),  # two captures
+        (at(0), {}, "nothing shows that "),
+    ],
+)
+def test_what_nothing_shows_to_be_one_job_is_two(tmp_path, first, second, said):
+    with pytest.raises(InputError) as raised:
+        sightline.open(*pair(tmp_path, first, second))
+    assert said in str(raised.value)
+
+
+OPERATORS = [op("aten::mm", 0, 5), op("aten::add", 10, 5)]
+
+
+def test_cpu_programs_are_told_apart_by_their_times(tmp_path):
+    """Those of one moment are one job; one that ended before the other began is another."""
+    gpu_trace = write(tmp_path, EVENTS, "gpu.json", **at(0))
+    cpu_trace = write(tmp_path, OPERATORS, "cpu.json", **at(5000 * MINUTE))
+    with pytest.raises(InputError, match=r"gpu\.json ended 3 days before "):
+        sightline.open(str(gpu_trace), str(cpu_trace))
+    write(tmp_path, OPERATORS, "cpu.json", **at(0))
+    assert sightline.open(str(gpu_trace), str(cpu_trace)).table("recordings").height == 2
+
+
+def test_programs_profiled_one_after_the_other_on_one_clock_are_jobs(tmp_path):
+    """As of rocprofv3, whose clock counts from the machine's start, so that its times are no dates.
+
+    They share the kernel that fills memory, and no rank is stated.
+    """
+    for number, name in enumerate(("bmm", "ck", "hipblaslt", "rocblas")):
+        start = 10**6 * (number + 1)
+        events = [kernel(name, start + 10 * n, 5) for n in range(20)]
+        write(tmp_path, [kernel("fill", start - 20, 5), *events], f"{name}.json")
+    with pytest.raises(InputError) as raised:
+        sightline.open(str(tmp_path))
+    for name in ("bmm", "ck", "hipblaslt", "rocblas"):
+        assert f"  sightline {tmp_path}/{name}.json\n" in (raised.value.hint or "")
+
+
+def test_each_job_of_a_folder_is_its_folder(tmp_path):
+    """A checkout holds many: each is listed once, with a command that opens all of it."""
+    for number in range(3):
+        for rank in range(2):
+            header = dated_job(2, rank, number * 100 * MINUTE)
+            write(tmp_path / f"run{number}", EVENTS, f"rank{rank}.json", **header)
+    with pytest.raises(InputError) as raised:
+        sightline.open(str(tmp_path))
+    commands = [f"  sightline {tmp_path}/run{number}" for number in range(3)]
+    assert (raised.value.hint or "").splitlines()[1:4] == commands
+    for command in commands:
+        assert sightline.open(command.split()[1]).table("recordings").height == 2
+
+
+def test_what_has_no_times_goes_with_the_only_job(tmp_path):
+    """And not where it is one of several of its kind, which would be taken for ranks."""
+    write(tmp_path, EVENTS, "trace.json")
+    content = pickle.dumps(snapshot([alloc(0x7F00, 1024, 1)], []))
+    (tmp_path / "a.pickle").write_bytes(content)
+    assert sightline.open(str(tmp_path)).table("recordings").height == 2
+    (tmp_path / "b.pickle").write_bytes(content)
+    with pytest.raises(InputError):
+        sightline.open(str(tmp_path))
 
 
 def test_same_job_merges_all_the_same(tmp_path):

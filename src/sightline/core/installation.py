@@ -32,14 +32,35 @@ def has_pages() -> bool:
     return all((_ASSETS / f"{name}.html").is_file() for name in PAGES)
 
 
+# What is built only where its tools were found: what it is, its file, and what it takes.
+_BUILT = (
+    (
+        "GPU recorder (CUPTI)",
+        "libraries/libsightline-cupti.so",
+        "install sightline again where CUPTI's headers are, as  make  fetches them",
+    ),
+    ("probes by eBPF", "probe/calls.bpf.o", "install clang, and then sightline again"),
+)
+
+
+def _has_built(file: str) -> bool:
+    """Whether a part that is built beside the compiled reader, or in the package, is there."""
+    spec, package = find_spec("sightline._native"), find_spec("sightline")
+    folders = [Path(spec.origin).parent] if spec is not None and spec.origin else []
+    folders += map(Path, (package and package.submodule_search_locations) or ())
+    return any((folder / file).is_file() for folder in folders)
+
+
 def describe_installation() -> str:
     """What `sightline --version` prints: one line for each part."""
+    parts = [
+        f"{name}: {'yes' if _has_built(file) else f'no; {needed}'}" for name, file, needed in _BUILT
+    ]
     reader = "yes" if has_compiled_reader() else "no; it is built when sightline is installed"
     pages = "yes" if has_pages() else f"no; {_AGAIN}"
     python = sys.version.split()[0]  # `platform` takes 5 ms to load
-    return (
-        f"sightline {__version__} (Python {python})\ncompiled reader: {reader}\nHTML pages: {pages}"
-    )
+    lines = [f"sightline {__version__} (Python {python})", f"compiled reader: {reader}"]
+    return "\n".join([*lines, f"HTML pages: {pages}", *parts])
 
 
 def load_page(name: str, instead: str) -> str:

@@ -280,8 +280,11 @@ def _read(
                 f"cannot read the history {folder.parent}", why=str(error).splitlines()[0]
             ) from error
         return found.unique(key, keep="first", maintain_order=True) if once else found
+    there = folder.parent.exists()
     raise InputError(
-        f"{folder.parent} is no history of sightline",
+        f"{folder.parent} is no history of sightline"
+        if there
+        else f"there is no history yet: {folder.parent} does not exist",
         hint=f"Begin one:  sightline history add RUN --history {folder.parent}",
     )
 

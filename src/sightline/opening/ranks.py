@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sightline.timeline.clocks import Fit
 
 # 'rank7', 'rank-7', 'rank_7' or 'rank.7', not as the end of another word.
-_RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
+RANK_IN_NAME = re.compile(r"(?:^|[^a-zA-Z])rank[_\-.]?(\d{1,6})(?!\d)", re.IGNORECASE)
 
 
 def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def read_rank_of_path(path: Path, given: str, facts: dict[str, Any]) -> dict[str
     if facts.get("own_rank") is not None:
         return {"path": given, "rank_source": "recording"}
     # The last match is nearest to the file's own name: a folder's name counts less.
-    named = _RANK_IN_NAME.findall("/".join(path.absolute().parts[-2:]))
+    named = RANK_IN_NAME.findall("/".join(path.absolute().parts[-2:]))
     if not named and (facts.get("own") or {}).get("rank_ends_name"):
         named = re.findall(r"(\d{1,6})(?:\.\w+)?$", path.name)
     if named:

@@ -13,12 +13,13 @@ from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
 from sightline.core.model.store import Member, is_store, read_facts
 from sightline.errors import InputError
+from sightline.opening.given import Given
 from sightline.opening.imports import import_one
 from sightline.opening.merged import is_merged, split_ranks
 from sightline.opening.paths import expand_paths, list_empty, name_files
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
-from sightline.opening.same_job import Given, check_same_job, is_same_job
+from sightline.opening.same_job import check_same_job, is_same_job
 
 if TYPE_CHECKING:
     from sightline.timeline.clocks import Fit
@@ -97,13 +98,14 @@ def _read_given(
     given: list[Given] = []
     notes = [_note_skipped(*skipped) for skipped in found.skipped]
     unread: list[InputError] = []
-    for name in found.names:
+    for number, name in enumerate(found.names, 1):
         try:
-            given.append(Given(name, _read_members(name, options, progress)))
+            counted = _count_files(progress, number, len(found.names))
+            given.append(Given(name, _read_members(name, options, counted)))
         except InputError as error:
             if name not in found.in_folders:
                 raise
-            unread.append(error)
+            unread.append(error.with_traceback(None))  # which holds all that was read
             notes.append(Quality("file_unread", "warning", error.what, None, _explain(error)))
     if unread and not given:
         raise _blame_empty(paths, unread[0])
@@ -114,6 +116,15 @@ def _read_given(
         noted = first._replace(facts={**first.facts, "quality": quality})
         given[0] = Given(given[0].name, [noted, *others])
     return given
+
+
+def _count_files(
+    progress: Callable[[str, int, int], None] | None, number: int, most: int
+) -> Callable[[str, int, int], None] | None:
+    """The same progress, with the number of the file before its name where there are several."""
+    if progress is None or most == 1:
+        return progress
+    return lambda file, done, total: progress(f"{number} of {most}: {Path(file).name}", done, total)
 
 
 def _blame_empty(paths: Sequence[str], error: InputError) -> InputError:

@@ -1,136 +1,126 @@
-"""Whether recordings that were given together are of one job; what is not is never merged."""
+"""Recordings that were given together, grouped into jobs; what is not one job is never merged."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
-import polars as pl
-
-from sightline.core.model.store import Member, Part
-from sightline.core.model.tables import load_table
 from sightline.core.units import format_long
 from sightline.errors import InputError
+from sightline.opening.given import Given
+from sightline.opening.job_evidence import find_difference, has_evidence
 
-# Ranks of one job are recorded at the same moment, as far as their hosts' clocks agree. NTP keeps
-# those within milliseconds (RFC 5905, section 1); a clock without it drifts by up to 15 parts per
-# million and more (same, section 7.2), 1.3 s a day: a minute is many weeks of that.
-APART_NS = 60_000_000_000
-# Times below this are no dates but counted from some start: 1 January 2001.
-_EPOCH_NS = 978_307_200_000_000_000
-_SHOWN = 4  # commands, and recordings in one
+_SHOWN = 12  # jobs in an error
+_NOTHING_SHOWN = "nothing shows that {} and {} belong together: no rank, no time and no program"
 
 
-@dataclass(frozen=True)
-class Given:
-    """One thing that a person gave: a recording, a store or a run folder, with its members."""
+@dataclass
+class Job:
+    """Recordings of one job: all of them, one of each kind to compare others with, and its ranks.
 
-    name: str
-    members: Sequence[Member]
-    _seen: dict[str, Any] = field(default_factory=dict, compare=False)
+    Ten thousand ranks are one job, too: a recording is not compared with each of them.
+    """
 
-    @property
-    def has_timeline(self) -> bool:
-        """Whether it says when something ran: profiled kernels and samples go with any timeline."""
-        return any(self._rows("device_ops") or self._rows("host_ops"))
+    recordings: list[Given]
+    kinds: dict[frozenset[str], Given] = field(default_factory=dict)
+    ranks: dict[int, Given] = field(default_factory=dict)
 
-    def list_facts(self, name: str) -> list[Any]:
-        """The known values of a fact."""
-        return [f[name] for _, _, f in self.members if f.get(name) is not None]
-
-    def list_values(self, table: str, column: str) -> set[str]:
-        """The distinct texts of a column, of all members."""
-        key = f"{table}.{column}"
-        if key not in self._seen:
-            self._seen[key] = set(self._read_values(table, column))
-        found: set[str] = self._seen[key]
-        return found
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """From when to when it was recorded, as its profiler says, else first to last event, ns."""
-        if "span" not in self._seen:
-            starts, ends = self.list_facts("start_ns"), self.list_facts("end_ns")
-            table = "device_ops" if any(self._rows("device_ops")) else "host_ops"
-            for frame in () if starts and ends else self._scan(table):
-                first, last = frame.select(pl.min("start_ns"), pl.max("end_ns")).collect().row(0)
-                starts.append(first or 0)
-                ends.append(last or 0)
-            self._seen["span"] = (min(starts, default=0), max(ends, default=0))
-        found: tuple[int, int] = self._seen["span"]
-        return found
-
-    def _rows(self, table: str) -> list[int]:
-        return [f["rows"].get(table) or 0 for _, _, f in self.members]
-
-    def _read_values(self, table: str, column: str) -> Iterable[str]:
-        for frame in self._scan(table):
-            if table == "device_ops":
-                frame = frame.filter(pl.col("kind") == "kernel")
-            yield from frame.select(pl.col(column).drop_nulls().unique()).collect().to_series()
-
-    def _scan(self, table: str) -> Iterator[pl.LazyFrame]:
-        for number, (store, index, facts) in enumerate(self.members):
-            part = Part(store, index, facts["rank"], 0, number, facts)
-            frame = part.scan(load_table(table))
-            if frame is not None:
-                yield frame
+    def add(self, one: Given) -> None:
+        """Take in one more."""
+        self.recordings.append(one)
+        self.kinds.setdefault(one.formats, one)
+        if one.has_timeline:
+            self.ranks.update(dict.fromkeys(one.ranks, one))
 
 
 def check_same_job(given: Sequence[Given]) -> None:
-    """Raise InputError, which says what differs, unless all may be of one job."""
-    jobs: list[list[Given]] = []
-    first: str | None = None
-    ranks: list[dict[int, Given]] = []
-    for one in given:
-        stated = _list_ranks(one)
-        for job, known in zip(jobs, ranks, strict=True):
-            # One for all: ten thousand ranks are a job too.
-            told = _find_difference(job[0], one) or _find_capture(known, stated)
-            if told is None:
-                job.append(one)
-                known.update(stated)
-                break
-            first = first or told
-        else:
-            jobs.append([one])
-            ranks.append(stated)
-    if first is None or len(jobs) < 2:
+    """Raise InputError, which lists the jobs, unless all are of one."""
+    jobs, reason = group_jobs(given)
+    if len(jobs) < 2:
         return
-    commands = [_write_command(job) for job in jobs[:_SHOWN]]
-    if len(jobs) > _SHOWN:
-        commands.append(f"  … and {len(jobs) - _SHOWN} more")
-    if len(jobs) == 2 and max(map(len, jobs)) <= _SHOWN:
-        before, after = (shlex.join(one.name for one in job) for job in jobs)
-        commands += ["To compare them:", f"  sightline compare --before {before} --after {after}"]
     raise InputError(
         "the recordings belong to different jobs, or to several captures of one",
-        why=first,
-        hint="\n".join(["A report for each:", *commands, "To merge them anyway:  --same-job"]),
+        why=reason,
+        hint="\n".join(_list_commands(jobs)),
     )
 
 
-def _list_ranks(one: Given) -> dict[int, Given]:
-    """The ranks that recordings with a timeline state; one that only stands in order is none."""
-    if not one.has_timeline:
-        return {}
-    return {
-        f["own_rank"]: one
-        for _, _, f in one.members
-        if f.get("own_rank") is not None
-        and f.get("rank_source") not in ("order", "host")
-        and f.get("world_size") is not None
-    }
+def group_jobs(given: Sequence[Given]) -> tuple[list[Job], str | None]:
+    """The jobs that recordings are of, and why the first two are not one.
+
+    What has a timeline is joined by evidence only. Of the rest, what fits none by evidence goes
+    with the only job that is there, unless several of its kind would be taken for the same thing.
+    """
+    jobs: list[Job] = []
+    reasons: list[str] = []
+    alone: list[Given] = []
+    for one in sorted(given, key=lambda one: not one.has_timeline):
+        if not _join(one, jobs, reasons):
+            if one.has_timeline:
+                jobs.append(_begin(one))
+            else:
+                alone.append(one)
+    for one in alone:
+        if not _join(one, jobs, reasons) and not _join_only(one, jobs):
+            jobs.append(_begin(one))
+    if len(jobs) > 1 and not reasons:
+        first, second = (job.recordings[0].name for job in jobs[:2])
+        reasons.append(_NOTHING_SHOWN.format(first, second))
+    order = {one.name: number for number, one in enumerate(given)}
+    for job in jobs:
+        job.recordings.sort(key=lambda one: order[one.name])
+    return jobs, next(iter(reasons), None)
 
 
-def _find_capture(known: dict[int, Given], stated: dict[int, Given]) -> str | None:
+def is_same_job(a: Given, b: Given) -> bool:
+    """Whether nothing shows that two are of different jobs."""
+    return find_difference(a, b) is None
+
+
+def _begin(one: Given) -> Job:
+    job = Job([])
+    job.add(one)
+    return job
+
+
+def _join(one: Given, jobs: Iterable[Job], reasons: list[str]) -> bool:
+    """Add it to the first job that it belongs to by evidence; else say why to none."""
+    for job in jobs:
+        difference = _find_difference(one, job)
+        if difference is None and any(has_evidence(k, one) for k in job.kinds.values()):
+            job.add(one)
+            return True
+        if difference is not None:
+            reasons.append(difference)
+    return False
+
+
+def _join_only(one: Given, jobs: Sequence[Job]) -> bool:
+    """Add it to the only job, if that has no more of its kind than it has ranks."""
+    if len(jobs) != 1 or _find_difference(one, jobs[0]) is not None:
+        return False
+    (job,) = jobs
+    alike = sum(bool(other.formats & one.formats) for other in job.recordings)
+    timelines = sum(other.has_timeline for other in job.recordings)
+    if alike >= max(timelines, 1):
+        return False
+    job.add(one)
+    return True
+
+
+def _find_difference(one: Given, job: Job) -> str | None:
+    """What shows that it is not of the job, as a clause; None where nothing does."""
+    clause = _find_capture(job.ranks, one) if one.has_timeline else None
+    clauses = (find_difference(known, one) for known in job.kinds.values())
+    return clause or next(filter(None, clauses), None)
+
+
+def _find_capture(known: dict[int, Given], one: Given) -> str | None:
     """What shows that a rank was recorded twice, one time after the other, as a clause."""
-    for rank, one in stated.items():
-        if (other := known.get(rank)) is None:
-            continue
-        early, late = sorted((one, other), key=lambda given: given.span)
+    for rank in sorted(one.ranks & known.keys()):
+        early, late = sorted((one, known[rank]), key=lambda given: given.span)
         between = late.span[0] - early.span[1]
         if between > 0:
             return (
@@ -140,68 +130,32 @@ def _find_capture(known: dict[int, Given], stated: dict[int, Given]) -> str | No
     return None
 
 
-def is_same_job(a: Given, b: Given) -> bool:
-    """Whether nothing shows that two are of different jobs."""
-    return _find_difference(a, b) is None
+def _list_commands(jobs: Sequence[Job]) -> list[str]:
+    """What to type for each job, for two of them side by side, and to merge all the same."""
+    places = [{Path(one.name).absolute() for one in job.recordings} for job in jobs]
+    names = []
+    for number, job in enumerate(jobs):
+        others = set().union(*(p for n, p in enumerate(places) if n != number))
+        names.append(_write_names(job, others))
+    shown = [f"  sightline {name}" for name in names[:_SHOWN]]
+    if len(jobs) > _SHOWN:
+        shown.append(f"  … and {len(jobs) - _SHOWN} more: give a folder further inside")
+    every = f" of the {len(jobs)} jobs" if len(jobs) > _SHOWN else ""
+    lines = [f"A report for each{every}:", *shown]
+    if len(jobs) == 2:
+        lines += ["To compare them:", f"  sightline compare --before {names[0]} --after {names[1]}"]
+    return [*lines, "To merge them anyway:  --same-job"]
 
 
-def _write_command(job: Sequence[Given]) -> str:
-    more = f" … ({len(job)} recordings)" if len(job) > _SHOWN else ""
-    return f"  sightline {shlex.join(one.name for one in job[:_SHOWN])}{more}"
-
-
-def _find_difference(a: Given, b: Given) -> str | None:
-    """What shows that two are not of one job, as a clause; None where nothing does."""
-    told = _compare_world_sizes(a, b) or _compare_devices(a, b)
-    if told is None and a.has_timeline and b.has_timeline:
-        told = _compare_times(a, b) or _compare_programs(a, b)
-    return told
-
-
-def _compare_world_sizes(a: Given, b: Given) -> str | None:
-    sizes = [max(one.list_facts("world_size"), default=None) for one in (a, b)]
-    if None in sizes or sizes[0] == sizes[1]:
-        return None
-    return f"{a.name} belongs to a job of {_count_ranks(sizes[0])}, {b.name} to one of {sizes[1]}"
-
-
-def _count_ranks(count: Any) -> str:
-    return "1 rank" if count == 1 else f"{count} ranks"
-
-
-def _compare_times(a: Given, b: Given) -> str | None:
-    starts, ends = zip(a.span, b.span, strict=True)
-    if min(*starts, *ends) < _EPOCH_NS:
-        return None
-    early, late = (0, 1) if ends[0] <= starts[1] else (1, 0)
-    between = starts[late] - ends[early]
-    if between < APART_NS:
-        return None
-    names = (a.name, b.name)
-    return f"{names[early]} ended {format_long(between)} before {names[late]} began"
-
-
-def _compare_devices(a: Given, b: Given) -> str | None:
-    """GPUs by name: all profilers of NVIDIA's GPUs give CUDA's, others each their own."""
-    vendors = [one.list_values("devices", "vendor") for one in (a, b)]
-    comparable = set(a.list_facts("format")) & set(b.list_facts("format"))
-    for column in ("name", "vendor"):
-        names = [one.list_values("devices", column) for one in (a, b)]
-        if column == "name" and not (comparable or vendors[0] == vendors[1] == {"nvidia"}):
-            continue
-        if all(names) and not names[0] & names[1]:
-            first, second = (", ".join(sorted(n)) for n in names)
-            return f"{a.name} was recorded on {first}, {b.name} on {second}"
-    return None
-
-
-def _compare_programs(a: Given, b: Given) -> str | None:
-    """Programs by their kernels' names, unless both say that they belong to a job of that size."""
-    if a.list_facts("world_size") and b.list_facts("world_size"):
-        return None
-    if not set(a.list_facts("format")) & set(b.list_facts("format")):
-        return None
-    names = [one.list_values("device_ops", "name") for one in (a, b)]
-    if not all(names) or names[0] & names[1]:
-        return None
-    return f"they run different programs: no kernel of {a.name} occurs in {b.name}"
+def _write_names(job: Job, others: set[Path]) -> str:
+    """The recordings of a job as one types them: their folder, where it holds no other job."""
+    given = [one.name for one in job.recordings]
+    folder = Path(given[0]).parent
+    while len(given) > 1 and any(folder not in Path(name).parents for name in given):
+        if folder == folder.parent:
+            return shlex.join(given)
+        folder = folder.parent
+    whole = folder.absolute()
+    if len(given) == 1 or any(whole in other.parents for other in others):
+        return shlex.join(given)
+    return shlex.quote(str(folder))

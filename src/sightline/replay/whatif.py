@@ -41,7 +41,12 @@ def parse_wish(text: str, *, scale: bool) -> Wish:
     if scale and not equals:
         raise RequestError(f"'{text}' has no factor", hint="Write  kernel:flash.*=0.5")
     if kind not in KINDS or not (colon or kind == "think"):
-        raise RequestError(f"'{text}' names no kind", why=f"KIND:PATTERN, of {', '.join(KINDS)}")
+        raise RequestError(
+            f"'{text}' starts with no kind of work",
+            why=f"kinds are {', '.join(KINDS)}",
+            hint="As  kernel:gemm, think:DataLoader for CPU time in a range, or alone and with\n"
+            "--remove  the name of a finding: dataloader-starved",
+        )
     try:
         factor = float(number)
     except ValueError as error:

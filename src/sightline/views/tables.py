@@ -85,6 +85,8 @@ def write(
             return _markdown(columns, heads, cells).encode()
         if reading.width is None:
             return _table(columns, heads, cells).encode()
+        if frame.height == 1 and _measure_width(heads, cells) > reading.width:
+            return _list_row(heads, cells).encode()
         return _table_within(columns, heads, cells, reading.width).encode()
     raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
 
@@ -108,8 +110,14 @@ def _head(column: Column, reading: Reading) -> str:
     if column.unit != "ns":
         return column.name
     if not column.moment:
-        return column.name.removesuffix("_ns")
+        return column.name.removesuffix("_ns").removesuffix(" (ns)")
     return column.name if reading.origin_ns is None else f"{column.name.removesuffix('_ns')} (ms)"
+
+
+def _list_row(heads: list[str], cells: list[list[str]]) -> str:
+    """The only row of a table that is too wide, a line for each of its values."""
+    width = max(map(len, heads))
+    return "".join(f"{head:<{width}}  {cell}\n" for head, (cell,) in zip(heads, cells, strict=True))
 
 
 def _table_within(
@@ -133,6 +141,7 @@ def _table_within(
 def _order_by_worth(columns: tuple[Column, ...], cells: list[list[str]]) -> list[int]:
     """The columns, first those that a person misses least: what is no news, then numbers of rows.
 
+    Shares go last: they are what a table is read for.
     Of equals the one nearest to the middle, or a little behind it, comes first: what a table is
     about and the sums stand at its left, what they come to at its right.
     """
@@ -141,7 +150,9 @@ def _order_by_worth(columns: tuple[Column, ...], cells: list[list[str]]) -> list
     def worth(i: int) -> int:
         if _is_same(cells[i]):
             return 0
-        return 1 if _is_key(columns[i]) else 2
+        if _is_key(columns[i]):
+            return 1
+        return 3 if columns[i].unit == "%" else 2
 
     return sorted(range(len(columns)), key=lambda i: (worth(i), abs(i - middle)))
 

@@ -86,7 +86,7 @@ def test_add_and_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["show", "step_ns", "--history", "/nowhere"], "is no history of sightline"),
+        (["show", "step_ns", "--history", "/nowhere"], "there is no history yet"),
         (["add", "x", "--label", "commit"], "'commit' is no label"),
         (["add", "x", "--time", "yesterday"], "'yesterday' is no time"),
         (["show", "step_ns", "--last", "0"], "--last 0 is not possible"),

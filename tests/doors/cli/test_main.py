@@ -19,6 +19,8 @@ import sightline as door
 from sightline.core.model.cache_folder import find_cache_folder
 from sightline.doors.cli import main as cli_main
 from sightline.doors.cli.main import command_names
+from sightline.record.collect.cupti import find_injection
+from sightline.record.probe.bpf import find_object
 from support import traces
 from support.command import sightline
 from support.places import EXAMPLES
@@ -133,10 +135,13 @@ def test_a_recording_that_was_reported_on_is_answered_without_polars(trace, tmp_
 
 def test_version():
     outcome = sightline("--version")
-    first, reader, pages = outcome.out.splitlines()
+    first, reader, pages, cupti, ebpf = outcome.out.splitlines()
     assert (outcome.code, first.split(" (")[0]) == (0, f"sightline {door.__version__}")
     assert reader == "compiled reader: yes"
     assert pages.startswith("HTML pages: ")
+    # Each says that it is there exactly where what uses it finds it.
+    assert cupti.startswith(f"GPU recorder (CUPTI): {'yes' if find_injection() else 'no; '}")
+    assert ebpf.startswith(f"probes by eBPF: {'yes' if find_object() else 'no; install clang'}")
 
 
 def test_python_m_sightline_is_the_command():
@@ -275,7 +280,10 @@ def test_listings_name_each_member_and_its_module(listing):
     rows = json.loads(sightline(listing, "--json").out)
     text = sightline(listing).out
     assert len(rows) >= 1
-    assert all(row["name"] in text and row["module"] in text and row["about"] for row in rows)
+    assert all(row["name"] in text and row["module"] and row["about"] for row in rows)
+    # Who looks for a rule or a question reads names; where they are written stands in the data.
+    is_grouped = listing in ("analyses", "rules")
+    assert all((row["module"] in text) != is_grouped for row in rows)
 
 
 def test_explain_prints_a_rules_page():

@@ -30,7 +30,12 @@ def print_members(
     from sightline.core.text import make_printable
 
     rows = [
-        {"name": name, "about": about(module), **details(module), "module": module.__name__}
+        {
+            "name": _get_id(name, module),
+            "about": about(module),
+            **details(module),
+            "module": module.__name__,
+        }
         for name, module in registry.load_members(kind)
     ] + list(more)
     if as_json:
@@ -39,6 +44,9 @@ def print_members(
     # Own rules come from other people's files.
     rows = [{head: make_printable(text) for head, text in row.items()} for row in rows]
     width = max(len(row["name"]) for row in rows)
+    if kind in ("rules", "analyses"):
+        _print_groups(rows, width)
+        return 0
     for row in rows:
         print(f"{row['name']:<{width}}  {row['about']}")
         for head, text in row.items():
@@ -56,3 +64,31 @@ def print_members(
                 )
         print(f"{'':<{width}}  {row['module']}")
     return 0
+
+
+def _get_id(name: str, module: ModuleType) -> str:
+    """What screens and commands call it: a rule by its own name, all else by its module's."""
+    rule = getattr(module, "RULE", None)
+    return name if rule is None else str(rule.name)
+
+
+def _print_groups(rows: Sequence[dict[str, str]], width: int) -> None:
+    """One line of each, under the title of its subject: of idle time, of copies, ..."""
+    import textwrap
+    from itertools import groupby
+
+    from sightline.core import registry
+
+    titles = {name: subject.title for name, subject in registry.list_subjects().items()}
+
+    def title_of(row: dict[str, str]) -> str:
+        parts = row["module"].split(".")
+        known = parts[2] if parts[:2] == ["sightline", "subjects"] else ""
+        return titles.get(known, "Others")
+
+    for title, group in groupby(sorted(rows, key=title_of), key=title_of):
+        print(title)
+        for row in group:
+            line = f"  {row['name']:<{width}}  {row['about']}"
+            print(textwrap.fill(line, 80, subsequent_indent=" " * (width + 4)))
+        print()

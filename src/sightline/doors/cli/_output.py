@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # every command names this module; pathlib takes 5 ms to load
@@ -111,6 +111,61 @@ def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help=f"write to FILE: {_or(endings)}")
     parser.set_defaults(formats=tuple(formats))
+
+
+def add_target(parser: argparse.ArgumentParser, *, with_format: bool = True) -> None:
+    """-o, and --format text|json, of a command that prints its answer itself; see main."""
+    if with_format:
+        parser.add_argument("--format", metavar="F", choices=("text", "json"), help="text or json")
+    parser.add_argument(
+        "-o",
+        "--output",
+        dest="target",
+        metavar="FILE",
+        help="write to FILE; its ending is a format",
+    )
+
+
+def wants_json(args: argparse.Namespace) -> bool:
+    """Whether data is asked for: by --json, --format json or -o FILE.json."""
+    named = args.format or _SUFFIXES.get(os.path.splitext(args.target or "")[1].lower())  # noqa: PTH122
+    return bool(args.json or named == "json")
+
+
+_TABLES = {".csv": "csv", ".json": "json", ".parquet": "parquet", ".md": "markdown"}
+
+
+def choose_table_format(args: argparse.Namespace) -> str:
+    """The format of a table: by --json, --format or the ending of -o. Raises RequestError."""
+    from sightline.errors import RequestError
+    from sightline.views.tables import FORMATS
+
+    ending = os.path.splitext(args.target or "")[1].lower()  # noqa: PTH122
+    form = "json" if args.json else args.format or _TABLES.get(ending, "table")
+    if form not in FORMATS:
+        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    return str(form)
+
+
+@contextlib.contextmanager
+def divert_output(target: str, args: argparse.Namespace) -> Iterator[None]:
+    """What is printed to standard output meanwhile goes into a file, if all goes well.
+
+    Raises RequestError over an input, InputError where the file cannot be written.
+    """
+    import io
+    import sys
+    from pathlib import Path
+
+    inputs = [*getattr(args, "recordings", ()), *getattr(args, "jobs", ())]
+    refuse_inputs([Path(target)], inputs)
+    held = io.BytesIO()
+    with io.TextIOWrapper(held, encoding="utf-8") as stream:
+        with contextlib.redirect_stdout(stream):
+            yield
+        stream.flush()
+        write_file(Path(target), held.getvalue(), inputs)
+    print(f"{target} written", file=sys.stderr)
 
 
 def choose_format(args: argparse.Namespace) -> str:

@@ -41,7 +41,15 @@ def answer_ranks(args: argparse.Namespace) -> int:
 
         refuse_inputs([Path(args.output)], args.recordings)
     asked = _parse_ranks(args.show)
-    answer = judge_ranks(_reduce(args))
+    reduced = _reduce(args)
+    if len(reduced.ranks) == 1:
+        from sightline.errors import RequestError
+
+        raise RequestError(
+            "there is one rank only, and nothing to compare it with",
+            hint="Give all ranks' recordings, or ask  sightline report RECORDING",
+        )
+    answer = judge_ranks(reduced)
     known = set(answer.excess.get_column("rank"))
     if asked and not known.issuperset(asked):
         from sightline.errors import RequestError

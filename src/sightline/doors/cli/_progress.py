@@ -63,6 +63,6 @@ class Progress:
             return f"{done:,} of {total:,} {self._unit}  {left:.0f} s left"
         name = fit_text(Path(self._file).name, 34)
         share = 100 * done // max(total, 1)
-        return (
-            f"{name}  {share:3d} % of {format_bytes(total)}  {format_rate(rate)}  {left:.0f} s left"
-        )
+        # Of what is read within one line's time, neither a rate nor what is left means anything.
+        pace = f"  {format_rate(rate)}  {left:.0f} s left" if took >= EVERY_S else ""
+        return f"{name}  {share:3d} % of {format_bytes(total)}{pace}"

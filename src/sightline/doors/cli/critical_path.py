@@ -9,12 +9,9 @@ sightline stats slack trace.json              how much slower each may become
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_target, encode_json, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
-
-if TYPE_CHECKING:
-    import polars as pl
 
 HELP = "the critical path, and the slack of everything else"
 
@@ -23,40 +20,34 @@ TOP = 8
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
-
-    import polars as pl
-
+    from sightline.answer.critical_path import describe_path, name_pieces, sum_pieces
     from sightline.core.kernel_labels import label_kernels
     from sightline.core.text import fit_text
     from sightline.core.units import format_count, format_ns, format_pct
 
     run = open_recordings(args)
+    if wants_json(args):
+        print(encode_json(describe_path(run)).decode(), end="")
+        return 0
     pieces = run.ask("critical_path")
     whole = max(int(pieces.get_column("duration_ns").sum()), 1)
-    shares = _shares(pieces, ["part"])
-    if args.json:
-        data = {
-            "path_ns": whole,
-            "parts": shares.with_columns(pct=100 * pl.col("total_ns") / whole).to_dicts(),
-            "pieces": pieces.to_dicts(),
-        }
-        print(json.dumps(data, indent=1, ensure_ascii=False))
-        return 0
+    shares = sum_pieces(pieces, ["part"])
     print(f"critical path {format_ns(whole)}, {format_count(pieces.height)} pieces\n")
     for part, n, ns in shares.rows():
         print(
             f"{part:<24}{format_pct(100 * ns / whole):>9}{format_ns(ns):>12}{format_count(n):>10}"
         )
     print("\nLargest on the path")
-    largest = _shares(pieces, ["part", "name"]).head(TOP)
-    labels = label_kernels(largest.get_column("name"))
+    largest = sum_pieces(name_pieces(run, pieces), ["part", "name"]).head(TOP)
+    # A range is no kernel: what stands in its brackets is its name, too.
+    labels = label_kernels(n for p, n in largest.select("part", "name").rows() if "host" not in p)
     for part, name, _, ns in largest.rows():
-        label = fit_text(labels[name], 34)
+        label = fit_text(labels.get(name, name), 34)
         print(f"  {label:<36}{part:<22}{format_pct(100 * ns / whole):>8}{format_ns(ns):>12}")
     print("\nSlack: how much slower it may become before the run gets longer (median)")
     slack = run.ask("slack").head(TOP)
@@ -66,13 +57,3 @@ def run(args: argparse.Namespace) -> int:
         label = fit_text(labels[row["name"]], 34)
         print(f"  {label:<36}{format_ns(row['median_slack_ns']):>12}   {critical}")
     return 0
-
-
-def _shares(pieces: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    import polars as pl
-
-    return (
-        pieces.group_by(by)
-        .agg(pieces=pl.len(), total_ns=pl.col("duration_ns").sum())
-        .sort("total_ns", *by, descending=[True] + [False] * len(by))
-    )

@@ -29,12 +29,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one execution",
     )
-    parser.add_argument("--to", metavar="FORMAT", help="see --list")
+    parser.add_argument(
+        "--to", "--format", metavar="FORMAT", help="see --list; else by the ending of -o"
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write; by default into the current folder"
     )
     parser.add_argument("--list", action="store_true", help="the formats, and what each loses")
     add_reading(parser)
+
+
+def _name_format(output: str) -> str | None:
+    """The only format whose files end as this one does."""
+    from sightline.core import registry
+
+    if output.endswith(".pftrace"):  # what Android's tools call Perfetto's
+        return "perfetto"
+    modules = [module.EXPORTER for _, module in registry.load_members("exporters")]
+    named = [e.name for e in modules if e.suffix and output.endswith(e.suffix)]
+    return named[0] if len(named) == 1 else None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name.replace('_', '-'):<12} {module.EXPORTER.label}")
             print(f"{'':<12} loses: {module.EXPORTER.loses}")
         return 0
+    if args.to is None and args.output is not None:
+        args.to = _name_format(args.output)
     if not args.recordings or args.to is None:
         raise RequestError(
             "nothing is exported" if args.recordings else "there is no recording to export",

@@ -74,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.errors import RequestError
     from sightline.flames import stacks as table
     from sightline.flames.build import build_stacks, choose_weight
+    from sightline.flames.drawing import Style, draw_stacks
     from sightline.flames.layers import INDEX
 
     inputs = [*args.recordings, *(args.before or ())]
@@ -92,9 +93,10 @@ def run(args: argparse.Namespace) -> int:
         built = table.keep_weights(built, wanted)
     if args.order == "why":
         built = table.explain_idle(built)
-    before, noise = _before(args, opened, built, weight) if args.before else (None, 0.0)
+    before = _before(args, opened, built, weight) if args.before else None
     title = Path(opened.table("recordings").item(0, "path")).name
-    data = _write(built, weight, title, args, before, noise)
+    style = Style(args.palette, args.icicle, args.split)
+    data = draw_stacks(built, weight, title, args.output or ".folded", style, before)
     if args.output is None:
         if sys.stdout.isatty():
             raise RequestError(
@@ -148,36 +150,3 @@ def _steps(run: Run) -> int:
 
     marks = run.scan("host_ops").filter(pl.col("layer") == "step").select("name").unique()
     return max(marks.collect().height, 1)
-
-
-def _write(
-    built: Stacks,
-    weight: str,
-    title: str,
-    args: argparse.Namespace,
-    before: Stacks | None,
-    noise: float,
-) -> bytes:
-    from sightline.errors import RequestError
-    from sightline.flames import folded, html, pprof, speedscope, svg
-    from sightline.flames.instances import merge_instances
-
-    name = (args.output or ".folded").lower()
-    if name.endswith((".html", ".htm")):
-        return html.write(built, weight, title, before=before, noise_ratio=noise)
-    if before is not None:
-        raise RequestError("a difference is drawn as a page", hint="Write  -o diff.html")
-    if name.endswith(".svg"):
-        shown = built if args.split else merge_instances(built)
-        picture = svg.write(shown, weight, title, palette=args.palette, icicle=args.icicle)
-        return picture.encode()
-    if name.endswith((".folded", ".txt")):
-        return folded.write(built, weight).encode()
-    if name.endswith(".json"):
-        return speedscope.write(built, weight, title).encode()
-    if name.endswith((".pb.gz", ".pprof")):
-        return pprof.write(built)
-    raise RequestError(
-        f"cannot write {args.output}",
-        why="its ending must be .html, .svg, .folded, .speedscope.json or .pb.gz",
-    )

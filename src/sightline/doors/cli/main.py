@@ -176,7 +176,10 @@ def _dispatch(arguments: list[str]) -> int:
     asked = arguments[:1] if arguments and arguments[0] in names else []
     listed = [] if arguments[:1] == ["--version"] else names
     parser = build_parser(asked or listed, with_options=bool(asked))
-    parsed = parser.parse_args(arguments)
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        own = cast(_Parser, getattr(parsed, "parser", parser))
+        own.refuse(unknown)
     if not hasattr(parsed, "module"):
         parser.print_help()
         return DONE
@@ -193,6 +196,12 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _run_module(module: ModuleType, parsed: argparse.Namespace) -> int:
+    target: str | None = getattr(parsed, "target", None)
+    if target is not None:
+        from sightline.doors.cli._output import divert_output
+
+        with divert_output(target, parsed):
+            return int(module.run(parsed))
     code: int = module.run(parsed)
     sys.stdout.flush()
     return code
@@ -263,7 +272,7 @@ def build_parser(
             description=textwrap.dedent(module.__doc__ or ""),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        sub.set_defaults(module=module)
+        sub.set_defaults(module=module, parser=sub)
         if with_options:
             module.add_arguments(sub)
     return parser
@@ -276,6 +285,22 @@ class _Parser(argparse.ArgumentParser):
         from sightline.core.redaction import redact_text
 
         super().error(redact_text(message))
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Say which words this command does not know, and which of its options are nearest."""
+        from sightline.core.registry import did_you_mean
+
+        flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+        near = None if flag is None else did_you_mean(flag, self.list_options())
+        self.error(f"it does not know {' '.join(unknown)}" + (f": {near}" if near else ""))
+
+    def list_options(self) -> list[str]:
+        """All its options, and those of its actions."""
+        inner = [
+            p for a in self._actions if isinstance(a.choices, dict) for p in a.choices.values()
+        ]
+        actions = [action for p in (self, *inner) for action in p._actions]
+        return sorted({option for action in actions for option in action.option_strings})
 
 
 class _PrintVersion(argparse.Action):

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_target, wants_json
+
 if TYPE_CHECKING:
     from sightline.doors.cli._progress import Progress
     from sightline.fleet.efficiency import Efficiency
@@ -27,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("jobs", nargs="+", metavar="JOB", help="a job: recordings of its ranks")
     parser.add_argument("--weak", action="store_true", help="each rank has the same work")
     parser.add_argument("--at", type=int, metavar="N", help="forecast the efficiency at N ranks")
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,11 +42,18 @@ def run(args: argparse.Namespace) -> int:
 
     if args.at is not None and args.at < 1:
         raise RequestError(f"{args.at} is no number of ranks")
+    if twice := next((job for job in args.jobs if args.jobs.count(job) > 1), None):
+        raise RequestError(f"{twice} is given twice", hint="Give one job for each number of ranks.")
     with Progress(sys.stderr, unit="recordings") as progress:
         found = [_measure(job, progress) for job in args.jobs]
+    if len(found) == 1 and found[0].ranks == 1:
+        raise RequestError(
+            "one job of one rank does not show how the program scales",
+            hint="Give a job for each number of ranks:  sightline scaling one/ two/ four/",
+        )
     points = compare_jobs(found, weak=args.weak)
     ahead = None if args.at is None else forecast(points, args.at, weak=args.weak)
-    if args.json:
+    if wants_json(args):
         data = {
             "scaling": "weak" if args.weak else "strong",
             "jobs": [vars(p) | {"largest_loss": p.largest_loss} for p in points],

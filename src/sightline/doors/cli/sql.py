@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.doors.cli._output import add_target, choose_table_format
 from sightline.doors.cli._shared import add_reading, count_rows, open_recordings, print_bytes
 
 HELP = "a question in SQL over the tables (sightline tables)"
@@ -28,11 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", help="one SQL statement")
     parser.add_argument(
         "--format",
-        default="table",
+        default=None,
         metavar="F",
         help="table (default), csv, json, parquet or markdown",
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser, with_format=False)
     parser.add_argument(
         "--limit",
         type=count_rows,
@@ -56,12 +58,9 @@ def run(args: argparse.Namespace) -> int:
     from sightline.answer.sql import answer_query
     from sightline.core.model.columns import Column
     from sightline.core.model.history_folder import is_history
-    from sightline.errors import RequestError
-    from sightline.views.tables import FORMATS, write
+    from sightline.views.tables import write
 
-    form = "json" if args.json else args.format
-    if form not in FORMATS:
-        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    form = choose_table_format(args)
     folder = Path(args.recordings[0])
     if len(args.recordings) == 1 and is_history(folder):
         frame = answer_history(folder, args.query, unsafe=args.unsafe)

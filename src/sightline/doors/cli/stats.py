@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_target, choose_table_format
 from sightline.doors.cli._shared import (
     add_recordings,
     count_rows,
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table (default), csv, json, parquet or markdown",
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser, with_format=False)
     parser.add_argument(
         "--limit",
         type=count_rows,
@@ -67,11 +69,9 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.core import registry
     from sightline.errors import RequestError
-    from sightline.views.tables import FORMATS, write
+    from sightline.views.tables import write
 
-    form = "json" if args.json else args.format or "table"
-    if form not in FORMATS:
-        raise RequestError(f"there is no format '{form}'", why=f"there are {', '.join(FORMATS)}")
+    form = choose_table_format(args)
     if form == "parquet" and sys.stdout.isatty():
         raise RequestError(
             "Parquet is binary and stdout is a terminal", hint="Redirect it:  ... > table.parquet"

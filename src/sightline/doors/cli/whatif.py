@@ -4,6 +4,7 @@ sightline whatif trace.json --remove 'memcpy:HtoD'
 sightline whatif trace.json --scale 'kernel:flash.*=0.5' --scale 'comm:.*=0.8'
 sightline whatif trace.json --remove 'think:DataLoader'   host time in ranges
 sightline whatif trace.json --remove 'call:Synchronize'   calls that wait
+sightline whatif trace.json --remove dataloader-starved   what a finding names
 
 Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN: a regex.
 """
@@ -11,8 +12,13 @@ Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN: a regex.
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_target, encode_json, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
+
+if TYPE_CHECKING:
+    from sightline.core.model.run import Run
 
 HELP = "the new step time if some work were faster or gone"
 
@@ -33,55 +39,98 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND:PATTERN",
         help="work, its launch calls and the waits for it are gone",
     )
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
-
     from sightline.core.units import format_count, format_ns, format_pct
-    from sightline.errors import RequestError
-    from sightline.replay.whatif import parse_wish, replay_wishes, select_nodes
 
-    wishes = [parse_wish(text, scale=True) for text in args.scale]
-    wishes += [parse_wish(text, scale=False) for text in args.remove]
-    if not wishes:
-        raise RequestError(
-            "nothing was asked for", hint="Add  --scale 'kernel:gemm=0.5'  or  --remove memcpy:HtoD"
-        )
-    run = open_recordings(args)
-    nodes = run.ask("dependencies")
-    counts = [int(select_nodes(run, wish, nodes).sum()) for wish in wishes]
-    for wish, count in zip(wishes, counts, strict=True):
-        if not count:
-            raise RequestError(f"'{wish.text}' matches nothing in this recording")
-    result, most = replay_wishes(run, wishes)
-    saved = result.before_ns - result.after_ns
-    pct = 100 * saved / max(result.before_ns, 1)
-    if args.json:
-        data = {
-            "window_ns": result.before_ns,
-            "new_window_ns": result.after_ns,
-            "saved_ns": saved,
-            "saved_pct": pct,
-            "most_saved_ns": most.before_ns - most.after_ns,
-            "changes": [
-                {"selector": w.text, "factor": w.factor, "matched": n}
-                for w, n in zip(wishes, counts, strict=True)
-            ],
-        }
-        print(json.dumps(data, indent=1, ensure_ascii=False))
+    if _names_finding(args):
+        return _answer_finding(args)
+    data = open_recordings(args).what_if(scale=args.scale, remove=args.remove)
+    if wants_json(args):
+        print(encode_json(data).decode(), end="")
         return 0
-    for wish, count in zip(wishes, counts, strict=True):
-        print(f"{wish.text}  matches {format_count(count)}")
+    for change in data["changes"]:
+        print(f"{change['selector']}  matches {format_count(change['matched'])}")
+    before, saved, most = data["window_ns"], data["saved_ns"], data["most_saved_ns"]
     word = "shorter" if saved >= 0 else "longer"
     print(
-        f"window {format_ns(result.before_ns)} → {format_ns(result.after_ns)}  "
-        f"({format_ns(abs(saved))}, {format_pct(abs(pct))} {word})"
+        f"window {format_ns(before)} → {format_ns(data['new_window_ns'])}  "
+        f"({format_ns(abs(saved))}, {format_pct(abs(data['saved_pct']))} {word})"
     )
-    if most.after_ns != result.after_ns:
+    if most != saved:
         print(
-            f"or up to {format_ns(most.after_ns)}: if operations waited for others as their times "
+            f"or up to {format_ns(before - most)}: if operations waited for others as their times "
             "suggest; no wait was recorded"
         )
+    return 0
+
+
+def _names_finding(args: argparse.Namespace) -> bool:
+    """Whether --remove names a finding, or idle time by its cause, and nothing else is asked."""
+    from sightline.core import registry
+
+    if len(args.remove) != 1 or args.scale:
+        return False
+    (word,) = args.remove
+    return word.startswith("idle:") or word.replace("-", "_") in registry.list_names("rules")
+
+
+def _find_rule(run: Run, word: str) -> str:
+    """The rule of that name, or the one that speaks for most of the idle time of that cause."""
+    import polars as pl
+
+    from sightline.core import registry
+    from sightline.errors import RequestError
+
+    if not word.startswith("idle:"):
+        return str(registry.load("rules", word.replace("-", "_")).RULE.name)
+    parts = run.ask("idle_rules")
+    mine = parts.filter(pl.col("cause") == word.removeprefix("idle:"))
+    if mine.is_empty():
+        known = parts.get_column("cause").unique().sort().to_list()
+        raise RequestError(
+            f"no idle time is '{word.removeprefix('idle:')}'", why=f"there is {', '.join(known)}"
+        )
+    sums = mine.group_by("rule").agg(pl.col("duration_ns").sum()).sort("duration_ns", "rule")
+    cause = sums.item(-1, "rule")
+    rules = (module.RULE for _, module in registry.load_members("rules"))
+    return str(next((rule.name for rule in rules if cause in rule.causes), cause))
+
+
+def _answer_finding(args: argparse.Namespace) -> int:
+    """What the report says of the finding: one question has one answer."""
+    from sightline.answer.price_words import write_price
+    from sightline.errors import RequestError
+
+    opened = open_recordings(args)
+    tag = _find_rule(opened, args.remove[0])
+    findings = [f for f in opened.findings() if not f.abstained]
+    mine = [f for f in findings if f.rule == tag]
+    if not mine:
+        known = ", ".join(dict.fromkeys(f.rule for f in findings))
+        raise RequestError(
+            f"{tag} is no finding of this recording",
+            why=f"it has {known}" if known else "it has none",
+        )
+    if wants_json(args):
+        rows = [
+            {
+                "rule": f.rule,
+                "title": f.title,
+                "saved": f.gain and f.gain._asdict(),
+                "method": f.method,
+            }
+            for f in mine
+        ]
+        print(encode_json(rows).decode(), end="")
+        return 0
+    breakdown = opened.ask("breakdown").to_dicts() if opened.rows("device_ops") else []
+    for finding in mine:
+        print(f"without  {finding.title} ({finding.rule})")
+        print(f"  {' · '.join(write_price(finding.to_dict(), breakdown))}")
+        if finding.method:
+            print(f"  by {finding.method}")
     return 0

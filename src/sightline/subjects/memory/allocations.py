@@ -100,7 +100,7 @@ def _follow(run: Run) -> Allocations:
     for part in _read_ahead(_read_parts(run, known)):
         steps = _encode_steps(part)
         counted = unpack_columns(ledger.add(pack_numbers(steps)))
-        part = _fill_sums(part, counted, missing if known.has_address else []).with_columns(
+        part = _fill_sums(part, counted, missing if known.has_address else {}).with_columns(
             event=pl.int_range(start, start + part.height, dtype=EVENT, eager=True)
         )
         start += part.height
@@ -130,10 +130,13 @@ def _follow(run: Run) -> Allocations:
 
 
 class _Survey(NamedTuple):
-    """The memories of all events and of all blocks found at the end; the sums no event has."""
+    """The memories of all events and of all blocks found at the end; the sums no event has.
+
+    A snapshot of the allocator has no sums, a profiler's trace beside it has them.
+    """
 
     memories: pl.DataFrame
-    missing: list[str]
+    missing: dict[str, list[int]]  # by the sum: the memories of which no event has it
     has_address: bool
     has_requests: bool  # of frees, which only an allocator's own history tells of
 
@@ -149,15 +152,32 @@ def _survey_events(run: Run) -> _Survey:
         .sort(MEMORY, nulls_last=True)
         .with_columns(memory=pl.int_range(1, pl.len() + 1, dtype=NUMBER))
     )
-    sums = [pl.col(f"{name}_bytes").count().alias(name) for name in _SUMS]
-    known = events.select(*sums, pl.col("address").count()).collect(engine="streaming")
+    counts = _count_known(events, memories, used.height)
+    # Where others have addresses, events without any are marks in an allocator's history.
+    has_address = counts.get_column("address").sum() > 0
+    followed = counts.filter(pl.col("address") > 0) if has_address else counts
     request = events.filter(pl.col("action") == "free_requested").select("action").head(1)
     return _Survey(
         memories,
-        [name for name in _SUMS if not known.item(0, name)],
-        known.item(0, "address") > 0,
+        {
+            name: unsummed
+            for name in _SUMS
+            if (unsummed := followed.filter(pl.col(name) == 0).get_column("memory").to_list())
+        },
+        has_address,
         request.collect(engine="streaming").height > 0,
     )
+
+
+def _count_known(events: pl.LazyFrame, memories: pl.DataFrame, used: int) -> pl.DataFrame:
+    """How many events of each memory have each sum, and an address: memory, and a column each."""
+    known = [*(pl.col(f"{name}_bytes").count().alias(name) for name in _SUMS)]
+    known.append(pl.col("address").count())
+    if used > 1:  # groups take longer
+        counts = events.group_by(MEMORY).agg(known).collect(engine="streaming")
+        return counts.join(memories, on=MEMORY, nulls_equal=True)
+    counts = events.select(known).collect(engine="streaming")
+    return memories.select("memory").join(counts, how="cross")
 
 
 def _read_parts(run: Run, known: _Survey) -> Iterator[pl.DataFrame]:
@@ -172,7 +192,7 @@ def _read_parts(run: Run, known: _Survey) -> Iterator[pl.DataFrame]:
     if not known.has_requests:
         at_once = _AT_ONCE_OF_FRAME
         scanned = scanned.sort("time_ns", maintain_order=True).collect().lazy()
-    if not known.has_address and "allocated" in known.missing:
+    if not known.has_address and known.missing.get("allocated"):
         scanned = _count_sums(scanned.collect()).lazy()
     is_one = known.memories.height == 1
     for start in range(0, max(1, run.rows("memory_events")), at_once):
@@ -224,6 +244,7 @@ def _measure_earlier(run: Run, known: _Survey, held: pl.DataFrame) -> pl.DataFra
     return (
         kinds.filter(pl.col("len") == 1)
         .join(at_end, on=["rank", "device_id"], nulls_equal=True)
+        .filter(pl.col("memory").is_in(known.missing["reserved"]))
         .join(last, on="memory")
         .select(
             "memory",
@@ -252,13 +273,20 @@ def _encode_steps(part: pl.DataFrame) -> pl.DataFrame:
     return part.select("memory", known, "address", pl.col("bytes").fill_null(0))
 
 
-def _fill_sums(part: pl.DataFrame, counted: pl.DataFrame, missing: list[str]) -> pl.DataFrame:
-    """The events with sums where the recording has none."""
-    filled = part.with_columns(counted.get_column(name).alias(f"{name}_bytes") for name in missing)
-    if "active" in missing and "allocated" not in missing:
-        # Waiting to be freed, beside what the recording says is allocated: it began before us.
-        waiting = counted.get_column("active") - counted.get_column("allocated")
-        filled = filled.with_columns(active_bytes=pl.col("allocated_bytes") + waiting)
+def _fill_sums(
+    part: pl.DataFrame, counted: pl.DataFrame, missing: dict[str, list[int]]
+) -> pl.DataFrame:
+    """The events with sums in the memories of which the recording has none."""
+    # Waiting to be freed, beside what the recording says is allocated: it began before us.
+    waiting = counted.get_column("active") - counted.get_column("allocated")
+    filled = part
+    for name, memories in missing.items():
+        made = pl.lit(counted.get_column(name))
+        if name == "active":
+            made = pl.col("allocated_bytes") + waiting
+        here = pl.col("memory").is_in(memories)
+        column = f"{name}_bytes"
+        filled = filled.with_columns(pl.when(here).then(made).otherwise(column).alias(column))
     return filled
 
 

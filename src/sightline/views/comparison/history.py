@@ -88,6 +88,11 @@ def _head(data: dict[str, Any], width: int) -> Iterator[Text]:
 def _plot(data: dict[str, Any], width: int) -> Iterator[Text]:
     """Points as dots, levels as lines; several points in a column where there are many."""
     values = [point["value"] for point in data["points"]]
+    if len(values) == 1:
+        yield Text(
+            f"{format_value(data['metric'], values[0])}: one point, so there is no curve yet"
+        )
+        return
     low, high = min(values), max(values)
     columns = min(width - MARGIN, max(len(values), 2))
     grid = [[" "] * columns for _ in range(ROWS)]

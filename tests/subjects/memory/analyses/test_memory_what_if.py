@@ -8,8 +8,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sightline
 from sightline.subjects.memory.allocations import find_peaks_without
-from support import traces
+from support import snapshots, traces
 from support.snapshots import opened
 from support.training import train
 
@@ -73,3 +74,24 @@ def test_what_was_there_before_is_part_of_what_expandable_segments_hold(tmp_path
     run = traces.opened(tmp_path, [traces.kernel("a", 0, 5), *events])
     row = run.ask("memory_what_if").filter(pl.col("of") == "allocator").row(0, named=True)
     assert (row["before_bytes"], row["after_bytes"]) == (64 << 20, 34 << 20)
+
+
+def test_a_snapshot_beside_a_trace_changes_neither(tmp_path: Path) -> None:
+    """A profiler says what is allocated after each event, an allocator's history does not."""
+    told = {"Device Type": 1, "Device Id": 0, "Total Reserved": 64 << 20}
+    events = [
+        {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1,
+         "ts": at, "args": {**told, "Addr": 4096, "Bytes": size, "Total Allocated": total}}
+        for at, size, total in ((1, 1 << 20, 33 << 20), (2, -(1 << 20), 32 << 20))
+    ]  # fmt: skip
+    trace = traces.opened(tmp_path, [traces.kernel("a", 0, 5), *events], "trace.json")
+    history = [
+        snapshots.entry("segment_alloc", 1 << 30, 4 << 20, 1),
+        snapshots.alloc(1 << 30, 3 << 20, 2),
+    ]
+    memory = snapshots.opened(tmp_path, snapshots.snapshot(history, []))
+    both = sightline.open(str(tmp_path / "trace.json"), str(tmp_path / "snapshot.pickle"))
+    for name in ("memory_peak", "memory_what_if"):
+        alone = [run.ask(name).drop("rank", "event", strict=False) for run in (trace, memory)]
+        together = both.ask(name).drop("rank", "event", strict=False)
+        assert together.sort(pl.all()).rows() == pl.concat(alone).sort(pl.all()).rows()

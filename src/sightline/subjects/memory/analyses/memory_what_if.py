@@ -66,7 +66,7 @@ def run(run: Run) -> pl.DataFrame:
             answers = find_peaks_without(sums, grouped, len(names))
             for name, after in zip(names, answers, strict=True):
                 parts.append(_make_row(peak, of, name, before, after))
-        if peak["most_reserved_bytes"]:
+        if peak["most_reserved_bytes"] and peak["most_active_bytes"] is not None:
             reserved = peak["most_reserved_bytes"]
             least = min(-(-peak["most_active_bytes"] // _PAGE) * _PAGE, reserved)
             parts.append(_make_row(peak, "allocator", "expandable segments", reserved, least))
