@@ -113,6 +113,16 @@ def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
     parser.set_defaults(formats=tuple(formats))
 
 
+def add_exact(parser: argparse.ArgumentParser) -> None:
+    """--exact, of the commands that write CSV."""
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="csv: texts as they are; by default those that a spreadsheet would run as a formula "
+        "(=, +, -, @ or a tab first) get an apostrophe before it",
+    )
+
+
 def choose_format(args: argparse.Namespace) -> str:
     """The format that is asked for by --json, --format or the ending of -o. Raises RequestError."""
     from pathlib import Path

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.doors.cli._output import add_exact
 from sightline.doors.cli._shared import (
     add_recordings,
     count_rows,
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table (default), csv, json, parquet or markdown",
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
+    add_exact(parser)
     parser.add_argument(
         "--limit",
         type=count_rows,
@@ -87,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     opened = open_recordings(args)
     answer = opened.ask(args.analysis, **parameters)
     reading = _reading(opened, args, form)
-    print_bytes(write(answer, declared.columns, form, args.limit, reading))
+    print_bytes(write(answer, declared.columns, form, args.limit, reading, exact=args.exact))
     cut = answer.height - args.limit
     if form in ("table", "markdown"):
         if args.limit > 0 and cut > 0:

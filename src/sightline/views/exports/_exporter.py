@@ -10,12 +10,16 @@ from sightline.errors import InputError
 
 @dataclass(frozen=True)
 class Exporter:
-    """An output format. Its module also has `write(run, target) -> list[Path]`."""
+    """An output format. Its module also has `write(run, target) -> list[Path]`.
+
+    `options` are switches of the command that its `write` takes by name.
+    """
 
     name: str
     label: str
     suffix: str  # of the file, or of the folder that is made
     loses: str  # what the format cannot hold
+    options: tuple[str, ...] = ()
 
 
 def put(target: Path, data: bytes) -> Path:
