@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from sightline.core.whole_file import write_whole
 from sightline.errors import InputError
 
 
@@ -23,10 +24,10 @@ class Exporter:
 
 
 def put(target: Path, data: bytes) -> Path:
-    """Write a file; its folder is made. Raises InputError."""
+    """Write a file, whole or not at all; its folder is made. Raises InputError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        write_whole(target, data)
     except OSError as error:
         raise InputError(f"cannot write {target}", why=error.strerror) from error
     return target
