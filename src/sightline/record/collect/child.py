@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from sightline.core.text import make_printable
 from sightline.record.collect.witness import APART_S, Witness
 
 GRACE_S = 10.0  # what torchrun gives its workers is 30, but a job's own limit is often nearer
@@ -88,7 +89,8 @@ class Child:
         except OSError as error:
             code = NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
             os.write(self._failure, b"!")
-            text = f"sightline: cannot run {command[0]}: {(error.strerror or '').lower()}\n"
+            name = make_printable(command[0])  # past the edge to the terminal
+            text = f"sightline: cannot run {name}: {(error.strerror or '').lower()}\n"
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the exit code is not whether one reads
             with contextlib.suppress(OSError):
                 os.write(2, text.encode("utf-8", "replace"))
