@@ -84,7 +84,7 @@ def test_a_root_that_no_column_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 25, "\u0663", "1e400"])
-def test_numbers_that_no_column_holds(tmp_path: Path, number: str) -> None:
+def test_digits_that_no_number_has(tmp_path: Path, number: str) -> None:
     """Python converts no text of more than 4,300 digits."""
     for place in ("Rank  1", "112424", "[0]", "8589934592", "sum    64425"):
         changed = place.rstrip("0123456789") + number
