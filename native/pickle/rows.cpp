@@ -42,7 +42,8 @@ void write_pairs(const Objects& objects, const std::vector<Value>& pairs, int de
     for (size_t i = 0; i + 1 < pairs.size() && out.size() <= kMostJson; i += 2) {
         out += between;
         if (tag_of(pairs[i]) == Tag::text) {
-            write(objects, pairs[i], depth + 1, out);
+            // Always a text, however deep: a key of JSON is nothing else.
+            write_text(objects.texts.text(static_cast<uint32_t>(payload_of(pairs[i]))), out);
         } else {
             std::string key;
             write(objects, pairs[i], depth + 1, key);

@@ -60,6 +60,19 @@ def test_command_keeps_the_program_and_the_names_of_flags() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("mysql -phunter2 -u eva", "mysql -p… -u …"),
+        ("curl -k=hunter2", "curl -k…"),
+        ("mpirun -np 4 -hostfile hosts", "mpirun -np … -hostfile …"),
+        ("python -uB t.py --lr=1", "python -u… t.py --lr=…"),
+    ],
+)
+def test_what_stands_behind_a_letter_is_its_value(words: str, shown: str) -> None:
+    assert " ".join(show_command(words.split())) == shown
+
+
 def test_root_frame_of_py_spy_keeps_as_much() -> None:
     shown = redact_frame('process 42:"python train.py --token hunter2 positional"')
     assert shown == "process 42:python train.py --token …"

@@ -81,3 +81,11 @@ def test_numbers_that_no_column_holds(tmp_path: Path, number: str, cell: str) ->
 def test_a_root_that_no_column_holds(tmp_path: Path) -> None:
     table = opened(tmp_path, NEW.replace("-1 ", "9" * 30)).table("bandwidth_tests")
     assert table["root"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 25, "\u0663", "1e400"])
+def test_digits_that_no_number_has(tmp_path: Path, number: str) -> None:
+    """Python converts no text of more than 4,300 digits."""
+    for place in ("Rank  1", "112424", "[0]", "8589934592", "sum    64425"):
+        changed = place.rstrip("0123456789") + number
+        assert opened(tmp_path, OLD.replace(place, changed)).rows("bandwidth_tests") > 0

@@ -130,6 +130,15 @@ def test_blocks_of_torch_2_0_have_a_history_and_no_address(tmp_path: Path) -> No
     assert rows == [(4096, "active_allocated", 1), (4608, "inactive", None)]
 
 
+def test_an_object_that_holds_itself(tmp_path: Path) -> None:
+    """What torch never writes, and pickle can: it is written as JSON as deep as that goes."""
+    whole: dict[str, Any] = {"segments": [segment(1, (64, "inactive"))], "device_traces": [[]]}
+    whole["allocator_settings"] = {"a": whole, "b": [whole]}
+    path = tmp_path / "self.pickle"
+    path.write_bytes(pickle.dumps(whole))
+    assert sl.open(str(path)).rows("memory_segments") == 1
+
+
 def test_segments_alone(tmp_path: Path) -> None:
     run = opened(tmp_path, [segment(4096, (512, "inactive"))])
     assert run.table("memory_segments").get_column("bytes").to_list() == [512]

@@ -95,6 +95,18 @@ def test_lines_that_are_cut_or_run_backwards(tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "\u0663", "\u00b2", "-1"])
+@pytest.mark.parametrize("place", ["Thread 5", "[ns] 1", " 2 (submit", " 10 (start", " 20 (end"])
+def test_numbers_that_no_column_holds(tmp_path: Path, place: str, number: str) -> None:
+    path = write(tmp_path, ("59", "copy", 10, 20), ("59", "copy", 30, 40))
+    head = place.rstrip("0123456789") if place[-1].isdigit() else " "
+    tail = "" if place[-1].isdigit() else place[place.index("(") - 1 :]
+    path.write_text(path.read_text().replace(place, f"{head}{number}{tail}", 1))
+    imported = read(path)
+    assert imported.tables["device_ops"].height == 1
+    assert any(row.count == 1 for row in imported.quality)
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("path", list_recordings("intel_unitrace/**/*.txt"), ids=name_recording)
 def test_every_file_of_intels_tests_gives_a_report_or_a_reason(path: Path) -> None:

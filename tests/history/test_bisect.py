@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,32 @@ def test_the_commit_is_named(repository: Path, monkeypatch: pytest.MonkeyPatch) 
     again = _bisect(repository, monkeypatch, good="main~7", bad="main")
     assert again.out.splitlines()[0] == done.out.splitlines()[0]
     assert read_runs(repository.parent / "history", {"commit": expected}).height == 3
+
+
+def test_a_stop_leaves_no_working_tree_no_folder_and_no_benchmark(
+    repository: Path, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    pids = tmp_path / "pids"
+    below = f"echo $$ >> {pids}; sleep 60 & echo $! >> {pids}; wait"
+    words = ["--history", str(tmp_path / "h"), "--good", "main~7", "--bad", "main"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sightline", "history", "bisect", *words, "--", "sh", "-c", below],
+        cwd=repository,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    end = time.monotonic() + 60
+    while not (pids.exists() and pids.read_text().count("\n") == 2):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert _git(repository, "worktree", "list").count("\n") == 0
+    assert not list(scratch.glob("sightline-bisect-*"))
+    for pid in pids.read_text().split():
+        stat = Path(f"/proc/{pid}/stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_equal_ends_are_nothing_to_search(

@@ -83,6 +83,20 @@ def test_full_disk_is_not_the_recordings_fault(tmp_path: Path) -> None:
     assert "cannot read" not in done.stderr
 
 
+def test_a_byte_that_changed_in_the_middle_of_a_large_entry(tmp_path: Path) -> None:
+    room = tmp_path / "cache"
+    names = [hashlib.sha256(b"%d" % n).hexdigest() for n in range(30_000)]
+    path = t.write(tmp_path, [t.kernel(name, n * 10, 5) for n, name in enumerate(names)])
+    before = kernels(path, room)
+    (rows,) = (p for p in room.rglob("*.parquet") if p.stat().st_size > 1 << 20)
+    for place in (3, 2):  # one in the middle of each column would do
+        data = bytearray(rows.read_bytes())
+        data[len(data) // place] ^= 1
+        rows.write_bytes(data)
+        assert kernels(path, room) == before
+        (rows,) = (p for p in room.rglob("*.parquet") if p.stat().st_size > 1 << 20)
+
+
 @pytest.mark.parametrize("memo", ["", "0" * 32, "\0" * 65])
 def test_damaged_memo_is_not_taken(tmp_path: Path, memo: str) -> None:
     cache = tmp_path / "cache"

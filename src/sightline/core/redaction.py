@@ -13,7 +13,13 @@ from collections.abc import Sequence
 
 HIDDEN = "…"
 _SCRIPT = re.compile(r"[\w.+-]+\.(?:py|sh|pl|R|jl|ipynb)")
-_FLAG = re.compile(r"--?[A-Za-z][\w.-]*")
+# A long flag, or a letter: what follows that is its value (`-pSECRET`).
+_FLAG = re.compile(r"--[A-Za-z][\w.-]*|-[A-Za-z]")
+# Long flags with one dash, of the launchers of MPI (Open MPI's and MPICH's mpirun(1)).
+_ONE_DASH = frozenset(
+    ("-np", "-host", "-hosts", "-hostfile", "-machinefile", "-mca", "-ppn", "-npernode", "-env",
+     "-genv", "-genvall", "-map-by", "-bind-to", "-rankfile", "-wdir")
+)  # fmt: skip
 # A process's root frame as py-spy writes it, and what other samplers print of one.
 _THREAD = re.compile(r"(?i)^thread (?:0x)?[0-9a-f]+\b")
 _PROCESS = re.compile(
@@ -63,8 +69,12 @@ def show_command(command: Sequence[str]) -> list[str]:
         flag = _FLAG.match(word)
         if number == 0:
             known = redact_text(name)
-        elif flag is not None and flag.group() in (word, word.partition("=")[0]):
+        elif word in _ONE_DASH:
+            known = word
+        elif flag is not None and word.startswith("--") and flag.group() == word.split("=")[0]:
             known = flag.group() + (f"={HIDDEN}" if "=" in word else "")
+        elif flag is not None and not word.startswith("--"):
+            known = flag.group() + (HIDDEN if word != flag.group() else "")
         elif _SCRIPT.fullmatch(name):
             known = name
         elif word == "--":

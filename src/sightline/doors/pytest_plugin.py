@@ -121,6 +121,7 @@ class PerformanceTest:
         from sightline.compare.gate import judge_gate, parse_gate
         from sightline.compare.sides import open_side
         from sightline.compare.verdict import NOT_COMPARABLE
+        from sightline.core.whole_file import write_whole
         from sightline.views.comparison.comparison import render_comparison, write_verdict
 
         gate = parse_gate(self._fail_on)
@@ -129,7 +130,7 @@ class PerformanceTest:
         if self._update:
             self._baseline.mkdir(parents=True, exist_ok=True)
             path = self._baseline / f"run{len(known):03}.json"
-            path.write_bytes(write_fingerprint(sample))
+            write_whole(path, write_fingerprint(sample))
             self._tell(f"run {len(known) + 1} of the baseline")
             return
         if not known:

@@ -12,9 +12,11 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +31,9 @@ from sightline.errors import InputError, MissingDataError, RequestError
 from sightline.history.history import add_run, list_metrics, read_fingerprints
 
 _FIRST_BAD = re.compile(r"^([0-9a-f]{40,64}) is the first ('?)bad\2 commit", re.MULTILINE)
+
+
+_GRACE_S = 10.0  # for a benchmark to end by itself: what `docker stop` gives
 
 
 @dataclass(frozen=True)
@@ -156,17 +161,48 @@ def _record(search: Search, place: Path, scratch: Path) -> list[Sample]:
         own = [sys.executable, "-m", "sightline", "run", "--no-report", "-o", str(folder), "--"]
         command, recording = own + command, str(folder)
     try:
-        # What it prints is no answer of ours: it goes to standard error.
-        done = subprocess.run(  # noqa: S603
-            command, cwd=place, stdout=2, stdin=subprocess.DEVNULL
-        )
+        code = _run(command, place)
     except OSError as error:
         raise InputError(f"cannot run {command[0]}", why=(error.strerror or "").lower()) from error
     try:
         # Joined by hand: it may be a pattern, or lie elsewhere.
-        return [] if done.returncode else open_side([os.path.join(place, recording)])  # noqa: PTH118
+        return [] if code else open_side([os.path.join(place, recording)])  # noqa: PTH118
     except (InputError, MissingDataError):
         return []
+
+
+def _run(command: Sequence[str], place: Path) -> int:
+    """The exit code of the command, which ends, with all of its group, where we are interrupted."""
+    # What it prints is no answer of ours: it goes to standard error.
+    process = subprocess.Popen(  # noqa: S603
+        command, cwd=place, stdout=2, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, number)
+                process.wait(_GRACE_S)
+        raise
+
+
+@contextlib.contextmanager
+def _end_in_order() -> Iterator[None]:
+    """For that time a stop by SIGTERM is an exception, so that nothing of ours is left behind."""
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: it is being cleaned up
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():  # signal(2) is its only
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _remove_old(place: Path, recording: str) -> None:
@@ -181,14 +217,15 @@ def _remove_old(place: Path, recording: str) -> None:
 @contextlib.contextmanager
 def _make_tree(root: Path, commit: str) -> Iterator[Path]:
     """A working tree of a commit in a temporary folder, whose bisection is its own."""
-    with tempfile.TemporaryDirectory(prefix="sightline-bisect-") as folder:
+    with _end_in_order(), tempfile.TemporaryDirectory(prefix="sightline-bisect-") as folder:
         tree = Path(folder) / "tree"
-        _git(root, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         try:
+            _git(root, "worktree", "add", "--quiet", "--detach", str(tree), commit)
             yield tree
         finally:
-            with contextlib.suppress(InputError):
+            with contextlib.suppress(InputError, OSError):
                 _git(tree, "bisect", "reset", commit)
+            with contextlib.suppress(InputError):
                 _git(root, "worktree", "remove", "--force", str(tree))
 
 

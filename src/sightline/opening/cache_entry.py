@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 MARKER = "sightline-entry.json"
 FORMAT = "sightline-cache-entry"
-# A file up to this size is hashed whole; of a larger one its beginning and its end, which in
-# Parquet holds the schema and where each column lies.
-_WHOLE = 1 << 20
-_START, _END = 4 << 10, 64 << 10
+# A file up to this size is hashed; a larger one is summed by CRC-32, which finds every damage of up
+# to 32 bits in a row and all but one of 4 billion others, at 3.5 GB/s where BLAKE2 does 0.9.
+_SMALL = 1 << 20
+_PIECE = 4 << 20
 
 
 def write_marker(folder: Path, name: str, content: str | None) -> None:
@@ -63,17 +64,15 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _describe(path: Path) -> list[Any]:
-    """Size, and a hash of the bytes."""
+    """Size, and a sum of all bytes: no page that changes on the disk changes a number."""
     size = path.stat().st_size
-    digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as file:
-        if size <= _WHOLE:
-            digest.update(file.read(_WHOLE))
-        else:
-            digest.update(file.read(_START))
-            file.seek(-_END, 2)
-            digest.update(file.read(_END))
-    return [size, digest.hexdigest()]
+        if size <= _SMALL:
+            return [size, hashlib.blake2b(file.read(), digest_size=16).hexdigest()]
+        total = 0
+        while piece := file.read(_PIECE):
+            total = zlib.crc32(piece, total)
+    return [size, f"{total:08x}"]
 
 
 def _sign(marker: dict[str, Any]) -> str:

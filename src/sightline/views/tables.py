@@ -23,6 +23,7 @@ from sightline.core.units import (
     format_rate,
 )
 from sightline.errors import RequestError
+from sightline.views.csv_text import encode_csv, flatten_values
 
 FORMATS = ("table", "csv", "json", "parquet", "markdown")
 TEXT_WIDTH = 60  # a kernel's template arguments can run to 10 kB
@@ -55,25 +56,24 @@ def write(
     form: str,
     limit: int,
     reading: Reading | None = None,
+    *,
+    exact: bool = False,
 ) -> bytes:
     """The table in one of FORMATS. `limit` > 0 cuts what is for a person, never data.
 
-    For a person, a duration has its unit, and its column's name none; a moment is ms. Columns that
-    do not fit into the reading's width are left out, and said below.
+    CSV has texts that no spreadsheet runs, unless `exact`. For a person, a duration has its unit,
+    and its column's name none; a moment is ms. Columns that do not fit into the reading's width are
+    left out, and said below.
     """
     reading = reading or Reading()
     if form == "json":
         return (to_json(frame) + "\n").encode()
     if form == "csv":
-        flat = frame.with_columns(
-            pl.col(name).cast(pl.List(pl.String)).list.join(" ")
-            for name, dtype in frame.schema.items()
-            if isinstance(dtype, pl.List)
-        )
-        return flat.write_csv().encode()
+        return encode_csv(frame, exact=exact)
     if form == "parquet":
         buffer = io.BytesIO()
-        frame.write_parquet(buffer)
+        plain = [flatten_values(c) if c.dtype == pl.Object else c for c in frame]
+        pl.DataFrame(plain).write_parquet(buffer)
         return buffer.getvalue()
     shown = frame.head(limit) if limit > 0 else frame
     if form in ("table", "markdown"):

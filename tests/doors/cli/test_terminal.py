@@ -64,6 +64,12 @@ def test_the_screen_is_as_wide_as_the_window(trace, width, expected):
     assert named[0].startswith(full if width > 80 else short)
 
 
+@pytest.mark.parametrize("words", [["stats", "kernels"], ["report", "--no-html"], ["findings"]])
+def test_a_terminal_that_has_no_size_is_80_columns_wide(trace, words):
+    """As script(1) and `docker run -t` leave it."""
+    assert on_a_terminal(0, *words, trace) == on_a_terminal(80, *words, trace)
+
+
 def test_a_file_is_80_columns_wide_whatever_the_window(trace):
     assert max(map(len, sightline("report", trace).out.splitlines())) <= 80
 

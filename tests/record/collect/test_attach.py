@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import sightline as sl
+from sightline.core.foreign_files import find_owner
 from sightline.errors import InputError, RequestError
 from sightline.record.collect import attach, kineto_door
 from sightline.record.collect.kineto_door import Door, Order
@@ -341,3 +343,21 @@ def test_pytorch_itself(tmp_path: Path) -> None:
     assert forward > 6
     assert abs(forward / 2 - backward / 3) <= 1
     assert "Optimizer.step#SGD.step" in names.unique().to_list()
+
+
+def test_the_socket_of_a_daemon_that_was_killed_is_taken_over(tmp_path):
+    address = str(tmp_path / "dynolog")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as killed:
+        killed.bind(address)
+        with pytest.raises(RequestError, match="another daemon"):
+            Door(address, find_owner(os.getpid()))
+    door = Door(address, find_owner(os.getpid()))  # its file is still there
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        client.sendto(b"x", address)
+    with pytest.raises(RequestError, match="another daemon"):
+        Door(address, find_owner(os.getpid()))
+    door.__exit__(None, None, None)
+    Path(address).write_text("no socket")
+    with pytest.raises(RequestError, match="another daemon"):
+        Door(address, find_owner(os.getpid()))
+    assert Path(address).read_text() == "no socket"

@@ -12,7 +12,7 @@ from sightline.core.model.declare import ImportOptions
 from sightline.core.model.source import Source
 from sightline.opening.imports import import_one
 from sightline.record.collect import plan, record
-from sightline.record.collect.record import is_on_several_hosts
+from sightline.record.collect.hosts import is_on_several_hosts
 from sightline.record.inline import session
 from sightline.record.inline.recorder import Recorder, now
 
@@ -24,6 +24,21 @@ from sightline.record.inline.recorder import Recorder, now
         (["torchrun", "--nnodes=2", "t.py"], {}, True),
         (["torchrun", "--nnodes", "1", "t.py"], {}, False),
         (["mpirun", "--hostfile", "hosts", "t"], {}, True),
+        (["mpirun", "-np", "2", "-H", "a,b", "t"], {}, True),
+        (["mpirun", "-H", "localhost:4", "t"], {}, False),
+        (["nice", "python", "-m", "torch.distributed.run", "--nnodes", "2", "t.py"], {}, True),
+        (["srun", "-N2", "--nodes=2", "t"], {}, True),
+        (["mpirun", "--map-by", "sh", "--host", "a,b", "t"], {}, True),
+        # What a program calls its own is none of a launcher's.
+        (["server.py", "--host", "127.0.0.1"], {}, False),
+        (["python", "server.py", "--host", "0.0.0.0"], {}, False),
+        (["python", "-m", "vllm.entrypoints.openai.api_server", "--host", "::"], {}, False),
+        (["vllm", "serve", "model", "--host", "0.0.0.0"], {}, False),
+        (["curl", "-H", "Accept: */*", "http://x"], {}, False),
+        (["train.py", "--nnodes", "2"], {}, False),
+        (["mpirun", "-np", "2", "python", "server.py", "--host", "a"], {}, False),
+        (["mpirun", "-np", "2", "--oversubscribe", "/bin/sh", "x", "--host", "a"], {}, False),
+        (["torchrun", "--standalone", "server.py", "--nnodes", "2"], {}, False),
         (["python", "t.py"], {"SLURM_NNODES": "4"}, True),
         (["python", "t.py"], {"RANK": "0", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, True),
         (["python", "t.py"], {"RANK": "0", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, False),

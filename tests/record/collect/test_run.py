@@ -111,6 +111,13 @@ def test_what_is_printed_last_can_be_typed(tmp_path):
     assert last == f"Again, or more:  sightline report '{tmp_path / 'a b.sightline'}'"
 
 
+def test_the_name_of_a_program_steers_no_terminal(tmp_path):
+    done = recording.run("--", "no\x1b]52;c;ZXZpbA==\x07such", cwd=tmp_path)
+    assert done.returncode == 127
+    assert "\x1b" not in done.stderr
+    assert "\x07" not in done.stderr
+
+
 def test_samples_of_a_program_that_slept_are_no_damaged_recording(tmp_path):
     empty = tmp_path / "empty.speedscope.json"
     empty.write_text('{"profiles": [{"samples": [], "weights": []}]}')

@@ -29,7 +29,8 @@ from support.command import sightline
 
 SECRET = "hunter2hunter2"
 WORDS = [
-    "--token", SECRET, f"--api-key={SECRET}", "-p", SECRET, "-H", f"Authorization: Bearer {SECRET}",
+    "--token", SECRET, f"--api-key={SECRET}", "-p", SECRET, f"-p{SECRET}",
+    "-H", f"Authorization: Bearer {SECRET}",
     f"https://eva:{SECRET}@example.org", f"ghp_{SECRET}{SECRET}", f"positional-{SECRET}",
 ]  # fmt: skip
 COMMAND = [sys.executable, "-m", "sightline.doors.cli.main"]

@@ -142,6 +142,14 @@ def test_a_token_is_asked_for(latest: Latest) -> None:
             get(port, "/../etc/passwd", Authorization="Bearer s3cret")
 
 
+def test_a_page_of_the_web_that_resolves_to_this_machine_reads_nothing(latest: Latest) -> None:
+    with serve(latest) as port:
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            get(port, Host=f"evil.example:{port}")
+        for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
+            assert "DCGM_FI_DEV_GPU_TEMP" in get(port, Host=host)
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_promtool_finds_nothing_wrong(latest: Latest) -> None:
     def check(names: str) -> subprocess.CompletedProcess[str]:

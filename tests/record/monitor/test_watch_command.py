@@ -19,6 +19,8 @@ import pytest
 
 from sightline.core.model.history_folder import list_live, read_live
 from sightline.core.model.history_tables import scan_history
+from sightline.record.monitor.notices import Notifier, take_credentials
+from sightline.record.monitor.readings import Entity, Event
 from support import fake_nvml as fake
 from support.command import sightline
 
@@ -88,6 +90,45 @@ def serve_hook() -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/hook"
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_webhook_that_leads_elsewhere_is_not_reached(code: int) -> None:
+    asked = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append("POST")
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(code)
+            self.send_header("Location", "/hook")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append("GET")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    failed: list[str] = []
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        notifier = Notifier(f"http://127.0.0.1:{server.server_port}/", None, failed.append)
+        notifier.send(Event(0, "xid", Entity("gpu", 0), "XID 79"))
+        notifier.close()
+        server.shutdown()
+    assert asked == ["POST"]
+    (said,) = failed
+    assert f"{code}" in said
+
+
+def test_a_webhooks_user_and_password_go_into_a_header() -> None:
+    address, headers = take_credentials("https://eva:a%40b@example.org:8443/x?y=1")
+    assert address == "https://example.org:8443/x?y=1"
+    assert headers == {"Authorization": "Basic ZXZhOmFAYg=="}
+    assert take_credentials("http://[::1]:80/") == ("http://[::1]:80/", {})
 
 
 @pytest.mark.timing

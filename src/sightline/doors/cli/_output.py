@@ -74,11 +74,12 @@ def _identify(recordings: Sequence[str]) -> dict[tuple[int, int], str]:
 
 def write_file(target: Path, data: bytes, recordings: Sequence[str]) -> None:
     """Write a file that was asked for. Raises RequestError over an input, InputError on failure."""
+    from sightline.core.whole_file import write_whole
     from sightline.errors import InputError
 
     refuse_inputs([target], recordings)
     try:
-        target.write_bytes(data)
+        write_whole(target, data)
     except OSError as error:
         raise InputError(
             f"cannot write {target}", why=(error.strerror or str(error)).lower()
@@ -90,16 +91,10 @@ def replace_file(target: Path, data: bytes, recordings: Sequence[str]) -> None:
 
     Raises RequestError over an input, OSError on failure.
     """
-    import secrets
+    from sightline.core.whole_file import write_whole
 
     refuse_inputs([target], recordings)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("xb") as file:
-            file.write(data)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(target, data, through_links=False)
 
 
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
@@ -166,6 +161,16 @@ def divert_output(target: str, args: argparse.Namespace) -> Iterator[None]:
         stream.flush()
         write_file(Path(target), held.getvalue(), inputs)
     print(f"{target} written", file=sys.stderr)
+
+
+def add_exact(parser: argparse.ArgumentParser) -> None:
+    """--exact, of the commands that write CSV."""
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="csv: texts as they are; by default those that a spreadsheet would run as a formula "
+        "(=, +, -, @ or a tab first) get an apostrophe before it",
+    )
 
 
 def choose_format(args: argparse.Namespace) -> str:

@@ -188,11 +188,14 @@ def accept_any_encoding() -> None:
 
 
 def find_width(stream: TextIO) -> int:
-    """The columns of the window; 80 where the stream is no terminal, so that files are alike."""
+    """The columns of the window; 80 where the stream is no terminal, so that files are alike.
+
+    A terminal that nobody gave a size has 0 of them (`script`, `docker run -t`): that is 80, too.
+    """
     import os
 
     try:
-        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 80
+        return (os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 80) or 80
     except (OSError, ValueError, AttributeError):  # a stand-in for a terminal has no window
         return 80
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.doors.cli._output import refuse_inputs
+from sightline.doors.cli._output import add_exact, refuse_inputs
 from sightline.doors.cli._shared import add_reading, open_recordings
 
 HELP = "write a run for another tool: perfetto, chrome, ctf2, parquet, csv, nsys-sqlite"
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="where to write; by default into the current folder"
     )
+    add_exact(parser)
     parser.add_argument("--list", action="store_true", help="the formats, and what each loses")
     add_reading(parser)
 
@@ -71,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
             hint="sightline export RECORDING --to perfetto|chrome|parquet|csv|nsys-sqlite -o FILE",
         )
     module = registry.load("exporters", args.to.replace("-", "_"))
+    if args.exact and "exact" not in module.EXPORTER.options:
+        why = f"{args.to} writes texts as they are"
+        raise RequestError("--exact is an option of --to csv", why=why)
     if args.output == "-":
         raise RequestError(
             "an export is not written to standard output",
@@ -89,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     # A folder is written to file by file: those of the tables' names.
     files = [target / f"{table}.{args.to}" for table in registry.list_names("tables")]
     refuse_inputs([target, *files] if not target.is_dir() else files, args.recordings)
-    written = module.write(opened, target)
+    written = module.write(opened, target, **({"exact": True} if args.exact else {}))
     for path in written[:20]:
         print(f"{path} written", file=sys.stderr)
     if len(written) > 20:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from sightline.doors.cli._output import add_target, choose_table_format
+from sightline.doors.cli._output import add_exact, add_target, choose_table_format
 from sightline.doors.cli._shared import add_reading, count_rows, open_recordings, print_bytes
 
 HELP = "a question in SQL over the tables (sightline tables)"
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     add_target(parser, with_format=False)
+    add_exact(parser)
     parser.add_argument(
         "--limit",
         type=count_rows,
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         frame = answer_query(open_recordings(args), args.query, unsafe=args.unsafe)
     # The columns are the query's: no units are known, so numbers stay as they are.
     columns = tuple(Column(n, t, "of the query", is_id=True) for n, t in frame.schema.items())
-    print_bytes(write(frame, columns, form, args.limit))
+    print_bytes(write(frame, columns, form, args.limit, exact=args.exact))
     cut = frame.height - args.limit
     if form in ("table", "markdown") and args.limit > 0 and cut > 0:
         print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)

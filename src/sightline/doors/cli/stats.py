@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.doors.cli._output import add_target, choose_table_format
+from sightline.doors.cli._output import add_exact, add_target, choose_table_format
 from sightline.doors.cli._shared import (
     add_recordings,
     count_rows,
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     add_target(parser, with_format=False)
+    add_exact(parser)
     parser.add_argument(
         "--limit",
         type=count_rows,
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     opened = open_recordings(args)
     answer = opened.ask(args.analysis, **parameters)
     reading = _reading(opened, args, form)
-    print_bytes(write(answer, declared.columns, form, args.limit, reading))
+    print_bytes(write(answer, declared.columns, form, args.limit, reading, exact=args.exact))
     cut = answer.height - args.limit
     if form in ("table", "markdown"):
         if args.limit > 0 and cut > 0:

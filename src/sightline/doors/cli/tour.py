@@ -118,7 +118,7 @@ def _run_command(stop: Stop, lab: Path) -> None:
 
     lines = textwrap.wrap(stop.command, 74, break_long_words=False, break_on_hyphens=False)
     print("  $ " + " \\\n      ".join(lines), end="\n\n", flush=True)
-    width = min(os.get_terminal_size().columns, 100) if sys.stdout.isatty() else 80
+    width = min(os.get_terminal_size().columns or 80, 100) if sys.stdout.isatty() else 80
     done = subprocess.run(  # noqa: S603  # our own command line, on our own recordings
         [sys.executable, "-m", *shlex.split(stop.command)],
         capture_output=True,

@@ -30,7 +30,8 @@ IMPORTER = Importer(
 
 _LINE = re.compile(
     r"Thread (\d{1,9}) Device (\w+) : (.+?) \[ns\] "
-    r"(\d{1,18}) \(append\) (\d{1,18}) \(submit\) (\d{1,18}) \(start\) (\d{1,18}) \(end\)"
+    r"(\d{1,18}) \(append\) (\d{1,18}) \(submit\) (\d{1,18}) \(start\) (\d{1,18}) \(end\)",
+    re.ASCII,
 )
 _PATTERN = (
     "Thread {tid:int} Device {device:word} : {entry:text} [ns] "

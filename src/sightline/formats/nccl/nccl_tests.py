@@ -45,7 +45,7 @@ _PREFIX = r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*"
 _BEGIN = re.compile(_PREFIX + r"# nThread \d+ nGpus (\d+)")
 _NAMED = re.compile(_PREFIX + r"# Collective test starting: (\w+)_perf")
 _DEVICE = re.compile(
-    _PREFIX + r"#\s+Rank\s+(\d+).{0,40} on\s+(\S+) device\s+\d+ \[[\w:.]+\]\s*(.*?)\s*$"
+    _PREFIX + r"#\s+Rank\s+(\d{1,9}).{0,40} on\s+(\S+) device\s+\d+ \[[\w:.]+\]\s*(.*?)\s*$"
 )
 _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _RESULT = rf"\s+{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(N/A|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"

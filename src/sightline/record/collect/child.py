@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from sightline.core.text import make_printable
+from sightline.record.collect.witness import APART_S, Witness
+
 GRACE_S = 10.0  # what torchrun gives its workers is 30, but a job's own limit is often nearer
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _SI_KERNEL = 0x80  # sigaction(2): the terminal sent it, to the whole group, the program included
@@ -61,6 +64,11 @@ class Child:
             self._become(command, environment, gate)
         os.close(gate)
         os.close(self._failure)
+        self._held: list[tuple[int, int]] = []  # signals, and when they came (monotonic ns)
+        self._witness: Witness | None = None
+        with contextlib.suppress(OSError):  # a machine without room for it: all is passed on
+            self._witness = Witness(_FORWARDED)
+            self.watchers.add(self._witness.pid)
         self.began_ns = time.monotonic_ns()
 
     def _become(self, command: Sequence[str], environment: Mapping[str, str], gate: int) -> None:
@@ -81,7 +89,8 @@ class Child:
         except OSError as error:
             code = NOT_EXECUTABLE if isinstance(error, PermissionError) else NOT_FOUND
             os.write(self._failure, b"!")
-            text = f"sightline: cannot run {command[0]}: {(error.strerror or '').lower()}\n"
+            name = make_printable(command[0])  # past the edge to the terminal
+            text = f"sightline: cannot run {name}: {(error.strerror or '').lower()}\n"
             signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # the exit code is not whether one reads
             with contextlib.suppress(OSError):
                 os.write(2, text.encode("utf-8", "replace"))
@@ -102,7 +111,8 @@ class Child:
     ) -> Ended:
         """Pass signals on until the program ends; after `timeout_s`, end it and all it started.
 
-        Those of `on_signal` are ours: the program is not told.
+        A signal that the program has got by itself is not passed on, nor are those of `on_signal`,
+        which are ours.
         """
         limit = None if timeout_s is None else self.began_ns + int(timeout_s * 1e9)
         killing, timed_out, ended_one = False, False, True
@@ -120,16 +130,21 @@ class Child:
                     self._end(signal.SIGKILL if killing else signal.SIGTERM)
                     timed_out, killing, limit = True, True, now + int(GRACE_S * 1e9)
                 left = _LOOK_S if limit is None else max((limit - now) / 1e9, 0.0)
+                if self._held:
+                    left = min(left, APART_S / 4)
                 told = signal.sigtimedwait({*_FORWARDED, signal.SIGCHLD}, min(left, _LOOK_S))
                 ended_one = told is not None and told.si_signo == signal.SIGCHLD
                 if told is not None and (own := on_signal.get(told.si_signo)) is not None:
                     own()
                 elif told is not None and told.si_signo != signal.SIGCHLD:
-                    self._pass_on(told.si_signo, told.si_code)
+                    self._hold(told.si_signo, told.si_code)
+                self._pass_on()
             wall = time.monotonic_ns() - self.began_ns
             if timed_out:
                 self._end(signal.SIGKILL)
         finally:
+            if self._witness is not None:
+                self._witness.end()
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         ended_by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         code = 128 + ended_by if ended_by is not None else os.WEXITSTATUS(status)
@@ -147,11 +162,25 @@ class Child:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
 
-    def _pass_on(self, number: int, code: int) -> None:
+    def _hold(self, number: int, code: int) -> None:
+        """Keep a signal until it is known who else got it."""
         if number in (signal.SIGINT, signal.SIGQUIT) and code == _SI_KERNEL:
             return  # the terminal has told the program already
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, number)
+        self._held.append((number, time.monotonic_ns()))
+
+    def _pass_on(self) -> None:
+        """Tell the program of the signals that were sent to us alone."""
+        known = self._held
+        due = time.monotonic_ns() - int(APART_S * 1e9)
+        self._held = [one for one in known if one[1] > due]
+        for number, at in known:
+            if at > due:
+                continue
+            with contextlib.suppress(ProcessLookupError):
+                # A program that left our process group gets nothing that is sent to that.
+                beside = os.getpgid(self.pid) == os.getpgrp()
+                if not (beside and self._witness is not None and self._witness.got(number, at)):
+                    os.kill(self.pid, number)
 
     def _end(self, number: int) -> None:
         """Signal the program and everything below it."""

@@ -136,10 +136,30 @@ class Door:
         folder = open_folder(str(Path(address).absolute().parent))
         before = os.umask(0)
         try:
-            self._socket.bind(address)
+            try:
+                self._socket.bind(address)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or not self._remove_stale(folder, address):
+                    raise
+                self._socket.bind(address)
         finally:
             os.umask(before)
         return folder
+
+    def _remove_stale(self, folder: Descriptor, address: str) -> bool:
+        """Remove the socket's file of a daemon that was killed; whether it was one's."""
+        state = os.stat(self._name, dir_fd=folder.number, follow_symlinks=False)
+        if not stat.S_ISSOCK(state.st_mode):
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as asked:
+            try:
+                asked.connect(address)
+            except ConnectionRefusedError:  # a file that nobody is bound to (unix(7))
+                os.unlink(self._name, dir_fd=folder.number)
+                return True
+            except OSError:
+                pass
+        return False
 
     def fileno(self) -> int:
         """For select."""

@@ -18,6 +18,7 @@ from sightline.core.units import format_ns
 from sightline.errors import RequestError
 from sightline.record.collect import commands, conditions, cupti, finishing, mpi_calls
 from sightline.record.collect.child import Child, Ended
+from sightline.record.collect.hosts import is_on_several_hosts
 from sightline.record.collect.look import find_program
 from sightline.record.collect.lttng import Lttng
 from sightline.record.collect.plan import Plan
@@ -25,7 +26,7 @@ from sightline.record.collect.situation import is_python
 from sightline.record.collect.sleeps import SleepSampler
 from sightline.record.collect.watchers import Gpus, Perf, PySpy
 from sightline.record.inline import clock
-from sightline.record.inline.rank import find_identity, make_host_mark
+from sightline.record.inline.rank import make_host_mark
 from sightline.record.inline.session import VARIABLE
 from sightline.record.nvml.library import Unavailable
 from sightline.record.nvml.summary import describe_unread
@@ -413,20 +414,3 @@ def _clock(recording: Recording) -> tuple[clock.Server | None, Any]:
         recording.note("clock_failed", f"the hosts' clocks cannot be compared: {error}")
         return None, None
     return server, address
-
-
-def is_on_several_hosts(command: list[str], env: Mapping[str, str]) -> bool:
-    """Whether the job has more than one host, as far as its launcher says."""
-    if env.get("SLURM_NNODES", "1") not in ("", "1"):
-        return True
-    own = find_identity(env)
-    local = env.get("OMPI_COMM_WORLD_LOCAL_SIZE") or env.get("LOCAL_WORLD_SIZE")
-    if own.world_size is not None and local is not None and local != str(own.world_size):
-        return True
-    for word, following in zip(command, [*command[1:], ""], strict=True):
-        name, _, value = word.partition("=")
-        if name in ("--nnodes", "--num_nodes", "--num_machines"):
-            return (value or following) != "1"
-        if name in ("--hostfile", "--host", "-H", "--hosts", "-hostfile", "-host"):
-            return True
-    return False

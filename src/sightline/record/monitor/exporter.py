@@ -11,16 +11,17 @@ Only current values are there: a metric without a reading has no line, and never
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import Metric as Family
 
+from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
 from sightline.core.watched_metrics import COUNTER, METRICS, Metric
 from sightline.record.monitor.latest import Latest
 from sightline.record.monitor.readings import GPU, HOST, INSTANCE, LINK, Device, Entity
@@ -123,14 +124,11 @@ class Collector:
         return labels
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that says nothing, or leaves in the middle, is no news either."""
+class _Server(BoundedServer, WSGIServer):
+    """Prometheus' application behind an address."""
 
 
-class _Handler(WSGIRequestHandler):
+class _Handler(BoundedHandler, WSGIRequestHandler):
     timeout = 10  # s: a client that connects and says nothing holds no thread for ever
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -140,12 +138,22 @@ class _Handler(WSGIRequestHandler):
 def make_exporter(
     collector: Collector, host: str, port: int, token: str | None = None
 ) -> WSGIServer:
-    """A server of /metrics, not started yet; with a token it answers to no one without. OSError."""
+    """A server of /metrics, not started yet; with a token it answers to no one without. OSError.
+
+    On a loopback address it answers no page of the web, whose Host is a name that somebody made
+    resolve to this machine; on another one Prometheus calls it by whatever name it has.
+    """
     registry = CollectorRegistry()
     registry.register(collector)
     metrics = make_wsgi_app(registry)
 
+    loopback_only = _is_loopback(host)
+
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        named = str(environ.get("HTTP_HOST", "localhost"))
+        if loopback_only and not is_own_host(named, loopback_only=True):
+            start("403 Forbidden", [("Content-Type", "text/plain")])
+            return [b"The request names another host.\n"]
         if environ.get("PATH_INFO") not in ("/metrics", "/"):
             start("404 Not Found", [("Content-Type", "text/plain")])
             return [b"Metrics are at /metrics.\n"]
@@ -158,3 +166,10 @@ def make_exporter(
         return metrics(environ, start)  # type: ignore[no-any-return]
 
     return make_server(host, port, answer, server_class=_Server, handler_class=_Handler)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

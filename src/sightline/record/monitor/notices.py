@@ -6,6 +6,7 @@ and drops the oldest of more than a hundred.
 
 from __future__ import annotations
 
+import base64
 import json
 import queue
 import shlex
@@ -15,6 +16,8 @@ import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from sightline.errors import RequestError
 from sightline.record.monitor.readings import Event
@@ -35,6 +38,25 @@ def describe_event(event: Event) -> dict[str, object]:
     }
 
 
+def take_credentials(url: str) -> tuple[str, dict[str, str]]:
+    """An address without its user and password, and the header that has them (RFC 7617)."""
+    parts = urlsplit(url)
+    named, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, {}
+    user, _, word = named.partition(":")
+    pair = f"{unquote(user)}:{unquote(word)}".encode()
+    header = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+    return urlunsplit(parts._replace(netloc=host)), header
+
+
+class _StayHere(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection: the library makes a GET without the event of it, which succeeds."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Let the answer be the error that it is to us."""
+
+
 class Notifier:
     """Sends events to a URL and to a command's standard input; `failed` is told what did not go."""
 
@@ -44,6 +66,7 @@ class Notifier:
                 f"{url} is no address for a webhook", hint="It begins with http:// or https://."
             )
         self._url, self._failed = url, failed
+        self._opener = urllib.request.build_opener(_StayHere)
         try:
             self._command = shlex.split(command) if command else None
         except ValueError as error:
@@ -78,10 +101,11 @@ class Notifier:
                 self._call(self._command, body)
 
     def _post(self, url: str, body: bytes) -> None:
-        headers = {"Content-Type": "application/json"}
+        url, headers = take_credentials(url)
+        headers["Content-Type"] = "application/json"
         request = urllib.request.Request(url, body, headers)  # noqa: S310  # checked: http
         try:
-            urllib.request.urlopen(request, timeout=_TIMEOUT_S).close()  # noqa: S310
+            self._opener.open(request, timeout=_TIMEOUT_S).close()
         except (OSError, ValueError, HTTPException) as error:
             self._failed(f"the webhook was not reached: {error}")
 

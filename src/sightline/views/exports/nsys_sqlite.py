@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from sightline.core.model.run import Run
+from sightline.core.whole_file import write_beside
 from sightline.errors import InputError, MissingDataError
 from sightline.formats.nvidia._nsys.report import container, export
 from sightline.views.exports._exporter import Exporter
@@ -33,7 +34,8 @@ def write(run: Run, target: Path) -> list[Path]:
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        export.write_export(paths[0], target)
+        with write_beside(target) as part:
+            export.write_export(paths[0], part)
     except (OSError, sqlite3.Error) as error:
         raise InputError(f"cannot write {target}", why=str(error)) from error
     return [target]

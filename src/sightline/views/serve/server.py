@@ -12,10 +12,11 @@ import json
 import secrets
 import sys
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import HTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
 from sightline.errors import InputError, SightlineError
 from sightline.views.serve.service import Service
 
@@ -32,10 +33,8 @@ _HEADERS = {
 }
 
 
-class Server(ThreadingHTTPServer):
+class Server(BoundedServer, HTTPServer):
     """A service behind an address."""
-
-    daemon_threads = True
 
     def __init__(self, service: Service, host: str = LOOPBACK, port: int = 0) -> None:
         self.service = service
@@ -61,11 +60,8 @@ class Server(ThreadingHTTPServer):
         name = f"[{host!s}]" if ":" in str(host) else str(host)
         return f"http://{name}:{port}/{self.token}/"
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that goes away is no error."""
 
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(BoundedHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "sightline", ""
     timeout = IDLE_S
@@ -113,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _refused(self) -> str | None:
         """Why this is no request of the page's own, if so."""
         host = self.headers.get("Host", "")
-        if len(self.headers.get_all("Host") or []) != 1 or not _own(
+        if len(self.headers.get_all("Host") or []) != 1 or not is_own_host(
             host, loopback_only=self.server.loopback_only
         ):
             return "the request names another host"
@@ -143,24 +139,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: each line would hold the token."""
-
-
-def _own(host: str, *, loopback_only: bool) -> bool:
-    """Whether a Host header names this machine by what no one else can make resolve to it.
-
-    Any port, since a tunnel (ssh -L) has its own.
-    """
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    if name == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return address.is_loopback or not loopback_only
 
 
 def _error(text: str) -> bytes:

@@ -162,6 +162,15 @@ def find_final_sums(segments: Segments) -> pl.DataFrame:
     )
 
 
+def _read_object(text: str | None) -> dict[str, object]:
+    """The object that the pickle reader wrote as a text; one that holds itself may give none."""
+    try:
+        value = json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def read_settings(pickle: Pickle) -> pl.DataFrame:
     """The allocator's settings, and what else stands beside the tables, as JSON."""
     root = pickle.rows([])
@@ -174,9 +183,7 @@ def read_settings(pickle: Pickle) -> pl.DataFrame:
         decode = Decoder(pickle).decode
         for column in ("allocator_settings", "_other"):
             text = decode(pl.Series([settings[column]], dtype=pl.Int64)).item()
-            value = json.loads(text) if text else None
-            if isinstance(value, dict):
-                found |= value
+            found |= _read_object(text)
     return pl.DataFrame(
         {"name": list(found), "value": [json.dumps(value) for value in found.values()]},
         schema={"name": pl.String, "value": pl.String},
