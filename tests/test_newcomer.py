@@ -144,7 +144,7 @@ def test_the_rule_finds_its_problem_and_is_explained(place: Path) -> None:
     assert "80.0 %" in found["my-problem"]["summary"]
     page = answer(place, "explain", "my-problem")
     assert "Hardly any kernels on the timeline." in page
-    assert "my_problem" in answer(place, "rules")
+    assert "my-problem" in answer(place, "rules")
 
 
 def test_the_backend_is_listed_and_says_what_is_missing(place: Path) -> None:

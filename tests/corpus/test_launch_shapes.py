@@ -28,7 +28,9 @@ LEAST = 0.8  # of what is there
 @pytest.mark.parametrize("name", CASES)
 def test_first_finding(corpus: Path, name: str) -> None:
     rule, most_ns = CASES[name]
-    first = next(f for f in sightline.findings(sightline.open(corpus / name)) if not f.abstained)
+    found = [f for f in sightline.findings(sightline.open(corpus / name)) if not f.abstained]
+    # That the code was built for a debugger comes before all that is found of it.
+    first = next(f for f in found if f.rule != "ncu-debug-build")
     assert first.rule == rule
     if most_ns is None:
         assert first.gain_ns is None
