@@ -18,6 +18,7 @@ from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT
 from sightline.diagnosis.operators import Operator, find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
+from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.periods import describe_period
 
 # What is seen of a problem may be far less than its end gains: a wait that cost 0.8 % of the window
@@ -30,7 +31,6 @@ NO_RANGE = "no recorded range covers most of the host's time"
 _SENDS = r"(?i)^p?MPI_|^(?:p?write|p?writev|send\w*|recv\w*|p?read|fsync|e?poll\w*|select)(?:\W|$)"
 
 
-_LAUNCHES = r"^(?:cuda|cu|hip)\w*Launch"
 # One name for ranges that are numbered: h2d_transfer_layer_4 and its like.
 _MERGED = pl.col("host_op").str.replace_all(r"(^|[^A-Za-z0-9])\d+", "${1}#")
 
@@ -127,7 +127,7 @@ class Claim:
         """
         if self.operator is not None:
             return self.operator.name
-        return None if re.search(_LAUNCHES, self.host_op or "") else self.host_op
+        return None if re.search(LAUNCHES, self.host_op or "") else self.host_op
 
     @property
     def is_in_host_op(self) -> pl.Expr:

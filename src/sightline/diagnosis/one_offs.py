@@ -32,7 +32,7 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
     """
     idle = {name for name, rule in rules.items() if rule.causes}
-    if run.rows("device_ops") and find_cold_pauses(run).height:
+    if find_cold_pauses(run).height:
         return [_mark_first_run(f) if f.rule in idle and f.cost_ns else f for f in found]
     # What was found on one stream divides the run only where segments say so.
     known = list_steps(run)

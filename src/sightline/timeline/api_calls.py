@@ -31,6 +31,8 @@ _STREAM_ORDERED = r"(?:Malloc|Free|MemAlloc|MemFree)(?:FromPool)?Async"
 # CUDA Runtime and Driver API, "Graph Management" and "Stream Management"; HIP's names are alike.
 _BEGINS_CAPTURE, _ENDS_CAPTURE = r"StreamBeginCapture", r"StreamEndCapture"
 _BUILDS_GRAPH = r"Graph(?:Instantiate|ExecUpdate|AddNode|Add\w+Node|Create)"
+# Calls that put work on a stream by launching it: kernels, graphs, host functions.
+LAUNCHES = r"^(?:cuda|cu|hip)\w*Launch"
 _LAUNCHES_GRAPH = r"^(?:cuda|hip|cu)GraphLaunch"
 _LAUNCHES_KERNELS = r"Launch(?:Cooperative)?Kernel"
 _LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"

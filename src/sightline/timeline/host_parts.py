@@ -18,6 +18,7 @@ from sightline.core.algebra.lookup import find_rows, match_names
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.algebra.trees import find_nearest_ancestor
 from sightline.core.model.run import Run
+from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.call_windows import find_longest_call_window
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
@@ -313,7 +314,7 @@ def _name_parts(inside: pl.DataFrame) -> pl.Series:
     rest = (
         pl.when(calls & name.str.contains(_MOVES))
         .then(pl.lit(COPY))
-        .when(calls & name.str.contains(r"^(?:cu|hip|cuda)\w*Launch"))
+        .when(calls & name.str.contains(LAUNCHES))
         .then(pl.lit(DISPATCH))
         .when(pl.col("works"))
         .then(pl.lit(OTHER))

@@ -18,10 +18,14 @@ _SPAN = ["start_ns", "end_ns"]
 
 def list_page_moves(run: Run) -> pl.DataFrame:
     """The pages that came to a device because a kernel touched them: rank, device and times."""
-    moves = run.table("device_ops", [*_DEVICE, *_SPAN, "copy_kind", "migration_cause"])
-    return moves.filter(
-        (pl.col("copy_kind") == "UVM HtoD") & pl.col("migration_cause").ne_missing("user prefetch")
-    ).select(*_DEVICE, *_SPAN)
+    return _list_faulted(run, "UVM HtoD", [*_DEVICE, *_SPAN])
+
+
+def _list_faulted(run: Run, copy_kind: str, columns: list[str]) -> pl.DataFrame:
+    """The pages that moved one way, and not because the program asked for it."""
+    moves = run.table("device_ops", [*columns, "copy_kind", "migration_cause"])
+    asked = pl.col("migration_cause").eq_missing("user prefetch")
+    return moves.filter(pl.col("copy_kind") == copy_kind, ~asked).select(columns)
 
 
 def add_fault_waits(run: Run, moves: pl.DataFrame) -> pl.DataFrame:
@@ -58,9 +62,5 @@ def find_read_back(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
 
     `gaps` has `cause` and `after_id`, the operation that ends each (`sightline stats idle_rules`).
     """
-    ops = run.table("device_ops", ["device_op_id", "copy_kind", "migration_cause"])
-    pages = ops.filter(
-        (pl.col("copy_kind") == "UVM DtoH") & pl.col("migration_cause").ne_missing("user prefetch")
-    )
-    ids = pages.get_column("device_op_id").implode()
+    ids = _list_faulted(run, "UVM DtoH", ["device_op_id"]).get_column("device_op_id").implode()
     return gaps.filter(pl.col("after_id").is_in(ids) & (pl.col("cause") == "unknown"))

@@ -36,10 +36,9 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import NO_WORK
+from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.copies import is_too_little, ran_enough
 from sightline.timeline.host_ranges import IN_API
-
-_LAUNCHES = r"^(?:cu|cuda|hip)\w*Launch"
 
 RULE = Rule("hardly-any-work", "Hardly anything ran on the GPU")
 
@@ -62,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
             f"{format_count(calls.height)} calls in {format_ns(took)}, the last one "
             f"{calls.item(-1, 'name')}"
         ]
-    launches = int(calls.get_column("name").str.contains(_LAUNCHES).sum())
+    launches = int(calls.get_column("name").str.contains(LAUNCHES).sum())
     count = format_several(run.rows("device_ops"), "copy or memset", "copies and memsets")
     yield build_finding(
         RULE,

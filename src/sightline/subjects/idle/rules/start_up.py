@@ -79,6 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         part = run.with_window(name)
         found_by_rule = _ask_rules(part)
+        copy = _find_largest_copy(part)
         unknown, main = _measure_unrecorded(part), _find_main(found_by_rule, ns)
         share = format_pct(100 * ns / whole)
         found = build_finding(
@@ -86,11 +87,11 @@ def check(run: Run) -> Iterator[Finding]:
             f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
             f"part of the {format_several(steps, 'step')} that repeat."
             + (f" Most of it: {main.title[:1].lower()}{main.title[1:]}." if main else ""),
-            Evidence(list(_list_parts(part, found_by_rule)), where={SEGMENT: name}),
+            Evidence(list(_list_parts(part, found_by_rule, copy)), where={SEGMENT: name}),
             Advice(
                 fix="nothing in the step; where it matters, "
                 + (f"{main.fix}; " if main and main.rule == causes.CODE_LOADING else "")
-                + _advise_copy(_find_largest_copy(part), ns)
+                + _advise_copy(copy, ns)
                 + f"look at it with  --window {name}",
                 verify=f"sightline stats segments AFTER: duration_ns of {name}",
                 cause="loading, compiling, uploading and first calls",
@@ -182,10 +183,11 @@ def _measure_unrecorded(part: Run) -> int:
     return find_largest(each, "ns")
 
 
-def _list_parts(part: Run, found: Mapping[str, list[Finding]]) -> Iterator[str]:
+def _list_parts(
+    part: Run, found: Mapping[str, list[Finding]], copy: Mapping[str, Any] | None
+) -> Iterator[str]:
     """What the time of all devices went to, the largest first."""
     breakdown = part.ask("breakdown")
-    copy = _find_largest_copy(part)
     rows = [
         (sum_column(breakdown, column), word + (_describe_copy(copy) if word == _COPIES else ""))
         for column, word in _PARTS.items()

@@ -11,7 +11,7 @@ from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.subjects.kernels.launch_fill import add_fill
-from sightline.subjects.kernels.rules._shared import list_computing
+from sightline.subjects.kernels.rules._shared import escape_braces, list_computing
 from sightline.timeline.kernel_kinds import name_kinds
 from sightline.timeline.page_waits import measure_page_waits
 from sightline.timeline.world import read_world
@@ -116,7 +116,7 @@ def describe_launch(row: Mapping[str, Any]) -> str:
 
 def name_launch(row: Mapping[str, Any]) -> str:
     """'`scan` runs with 1 block …', for a summary that is formatted once more."""
-    name = shorten_kernel_name(row["name"]).replace("{", "{{").replace("}", "}}")
+    name = escape_braces(shorten_kernel_name(row["name"]))
     return f"`{name}` runs with {describe_launch(row)}"
 
 

@@ -113,6 +113,11 @@ def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     return kernels.with_columns(owner=owner, shapes=shapes.gather(find_rows(ids, owner)))
 
 
+def escape_braces(name: str) -> str:
+    """A name for a summary that is formatted once more: its braces stay braces."""
+    return name.replace("{", "{{").replace("}", "}}")
+
+
 def choose_in_ncu(name: str) -> str:
     """What makes Nsight Compute profile one kernel alone; empty without a name."""
     word = re.match(r"\w*", shorten_kernel_name(name))

@@ -42,6 +42,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.lookup import number_groups
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -50,7 +51,11 @@ from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.kernels.keeping import add_factors
 from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._optimizer import list_optimizer_loops
-from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_computing
+from sightline.subjects.kernels.rules._shared import (
+    escape_braces,
+    find_shorter_kernels,
+    list_computing,
+)
 from sightline.timeline.callers import find_callers
 from sightline.timeline.kernel_kinds import PRODUCT, name_kinds
 
@@ -110,29 +115,21 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _find_loops(kernels: pl.DataFrame) -> pl.DataFrame:
     """Short kernels that repeat at a distance of `period` (1 to 4), by `loop`, a number."""
-    short = kernels.get_column("length") < _SHORT_NS
-    launches = kernels.select(*_LANE, kind=pl.struct(_LAUNCH).rank("dense"), short=short)
-    found = kernels.clear().with_columns(
-        loop=pl.lit(None, pl.UInt32), period=pl.lit(None, pl.Int64)
-    )
-    taken = pl.repeat(value=False, n=kernels.height, eager=True)
-    parts = [found]
+    lanes, _ = number_groups(kernels, _LANE)
+    kinds, _ = number_groups(kernels, [*_LANE, *_LAUNCH])  # so that equal ones share a stream
+    free = kernels.get_column("length") < _SHORT_NS
+    parts = [kernels.clear().with_columns(loop=pl.lit(0, pl.UInt32), period=pl.lit(0, pl.Int64))]
     for period in range(1, _LONGEST_TURN + 1):
-        same = pl.col("kind") == pl.col("kind").shift(period).over(_LANE)
-        again = launches.select(*_LANE, "short", again=same.fill_null(value=False)).select(
-            *_LANE,
-            # The first turn comes again, too.
-            again=(pl.col("again") | pl.col("again").shift(-period, fill_value=False).over(_LANE))
-            & pl.col("short")
-            & ~pl.lit(taken),
+        again = (kinds == kinds.shift(period)).fill_null(value=False)
+        # The first turn comes again, too.
+        again = (again | again.shift(-period, fill_value=False)) & free
+        runs = pl.select(lane=lanes, again=again).select(
+            "again", loop=pl.struct("lane", "again").rle_id()
         )
-        runs = again.with_columns(loop=pl.struct(*_LANE, "again").rle_id())
-        long = runs.get_column("again") & (
-            runs.select(pl.len().over("loop")).to_series() >= _TURNS * period
-        )
+        long = runs.select(pl.col("again") & (pl.len().over("loop") >= _TURNS * period)).to_series()
         if not long.any():
             continue
-        taken = taken | long
+        free = free & ~long
         offset = kernels.height * period  # numbers of other periods are others
         parts.append(
             kernels.with_columns(
@@ -176,7 +173,6 @@ def _name_caller(run: Run, loops: pl.DataFrame) -> str:
         if names.len():
             top = names.value_counts(sort=True).row(0)
             if 2 * top[1] >= loops.height:
-                return f" in {top[0]}".replace("{", "{{").replace("}", "}}")
+                return f" in {escape_braces(top[0])}"
     name = loops.get_column("name").value_counts(sort=True).item(0, 0)
-    short = shorten_kernel_name(name).replace("{", "{{").replace("}", "}}")
-    return f" (`{short}`)"
+    return f" (`{escape_braces(shorten_kernel_name(name))}`)"

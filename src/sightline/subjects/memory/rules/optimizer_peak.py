@@ -63,6 +63,8 @@ _STEPS = (
     r"(?i)^(?:step|update|_?(?:single|multi)_tensor\w*|_?fused_?\w*)\s*\(\w*"
     r"(?:optim|adam|sgd|lamb|lion|muon|adagrad|rmsprop|adafactor)\w*\.py"
 )
+_IN_STEP = pl.col("place").str.contains(_STEPS)
+_IS_BRIEF = pl.col("kind") == "temporary"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -70,10 +72,9 @@ def check(run: Run) -> Iterator[Finding]:
     for peak in find_device_peaks(run).iter_rows(named=True):
         whole = peak["allocated_bytes"]
         made = select_device(run.ask("peak_blocks"), peak).filter(
-            pl.col("kind").is_in(["temporary", "optimizer state"]),
-            pl.col("place").str.contains(_STEPS),
+            _IS_BRIEF | (pl.col("kind") == "optimizer state"), _IN_STEP
         )
-        brief = made.filter(pl.col("kind") == "temporary")
+        brief = made.filter(_IS_BRIEF)
         size = sum_column(made, "bytes")
         # States stay: that the step makes them is how an optimizer works.
         if 100 * sum_column(brief, "bytes") < LEAST_PCT * whole:
@@ -101,9 +102,11 @@ def _find_peak_without(run: Run, peak: dict[str, Any]) -> int:
     """The highest sum of a device when the temporaries of the optimizer's step are not made."""
     found = follow_allocations(run)
     blocks = select_memory(found, add_places(run, classify_blocks(run)), peak)
-    is_made = (pl.col("kind") == "temporary") & pl.col("place").str.contains(_STEPS)
     grouped = blocks.select(
-        "allocated", "released", "bytes", group=pl.when(is_made).then(pl.lit(0, pl.Int64))
+        "allocated",
+        "released",
+        "bytes",
+        group=pl.when(_IS_BRIEF & _IN_STEP).then(pl.lit(0, pl.Int64)),
     )
     sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
     (after,) = find_peaks_without(sums, grouped, 1)
