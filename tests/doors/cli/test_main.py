@@ -177,7 +177,6 @@ def test_a_mistyped_command_is_not_taken_for_a_file():
         (["stats", "TRACE", "kernels"], "sightline stats kernels"),
         (["stats", "TRACE"], "arguments are required"),
         (["kernels", "TRACE"], "sightline stats kernels"),
-        (["-"], "cannot be read from standard input"),
         (["launch-bound"], "sightline explain launch-bound"),
         (["explain", "lanch-bound"], "did you mean launch-bound"),
         (["findings", "TRACE", "--fail-on", "warnin"], "did you mean warning? All rules"),

@@ -19,6 +19,7 @@ from sightline.core.cleanup import clean_up
 from sightline.core.talk import Talk
 from sightline.doors.cli._edge import guard_terminal, has_reader_gone, silence_output
 from sightline.doors.cli._shared import accept_any_encoding, format_message, heed_interrupts
+from sightline.doors.cli._streams import keep_streams, name_streams
 from sightline.errors import RequestError, SightlineError
 
 DONE, WRONG, BUG, INTERRUPTED = 0, 2, 3, 130  # 1: GATE_FAILED
@@ -27,6 +28,7 @@ _ABOUT = """\
 Why is this GPU program slow, what does that cost, and what to change.
 
   sightline trace.json.gz              the report, on one screen
+  zstdcat trace.json.zst | sightline - the same of what comes through a pipe
   sightline stats kernels trace.json   one table; --format json for programs
   sightline import rank*.json -o run   keep the import, as Parquet
   sightline doctor                     what can be recorded on this machine
@@ -162,14 +164,8 @@ def _say(text: str) -> None:
 
 def _dispatch(arguments: list[str]) -> int:
     names = command_names()
-    if arguments and arguments[0] not in names and _is_path(arguments[0]):
+    if arguments and arguments[0] not in names and _names_recording(arguments[0]):
         arguments = ["report", *arguments]
-    if arguments and arguments[0] == "-":
-        raise RequestError(
-            "a recording cannot be read from standard input",
-            why="its end is looked at, too",
-            hint="Write it to a file first:  ... > trace.json; sightline trace.json",
-        )
     if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
         raise _no_command(arguments, names)
     # Of one command only its own options, of the list of commands none: those of all take 20 ms.
@@ -196,6 +192,15 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _run_module(module: ModuleType, parsed: argparse.Namespace) -> int:
+    files = keep_streams(parsed)
+    try:
+        return _run_command(module, parsed)
+    except SightlineError as error:
+        name_streams(error, files)
+        raise
+
+
+def _run_command(module: ModuleType, parsed: argparse.Namespace) -> int:
     target: str | None = getattr(parsed, "target", None)
     if target is not None:
         from sightline.doors.cli._output import divert_output
@@ -235,8 +240,13 @@ def _no_reader() -> SightlineError:
     )
 
 
-def _is_path(text: str) -> bool:
-    """Whether `sightline TEXT` is the main job on a file; a mistyped command is not a file."""
+def _names_recording(text: str) -> bool:
+    """Whether `sightline TEXT` is the main job: on a file, or on standard input (`-`).
+
+    A mistyped command is not a file.
+    """
+    if text == "-":
+        return True
     return not text.startswith("-") and ("." in text or "/" in text or os.path.exists(text))  # noqa: PTH110
 
 
