@@ -70,8 +70,13 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         window_ns=window_ns,
     )
     once = mark_one_offs(run, absorb_symptoms(priced, rules), rules)
-    ranked = rank_findings(once, rules, window_ns=window_ns)
+    ranked = rank_findings(once, rules, window_ns=window_ns or _sum_profiled(run))
     return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
+
+
+def _sum_profiled(run: Run) -> int:
+    """The time of all profiled kernels, ns: what their findings are shares of."""
+    return int(run.table("profiled_kernels").get_column("duration_ns").sum() or 0)
 
 
 def _check(run: Run, module: Any) -> list[Finding]:

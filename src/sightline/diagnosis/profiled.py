@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
+from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -21,6 +22,22 @@ THEORETICAL_PCT = 80.0
 # the measurement (a few per cent between runs with locked clocks) is as large as the gain.
 NOTE_PCT = 5.0
 
+# What the caller of a library can change about its kernels: cuBLAS, "Tensor Core Usage"; PyTorch,
+# "Performance Tuning Guide"; CUB's pages on its device-wide algorithms.
+_FROM_OUTSIDE = {
+    "PyTorch": "this is PyTorch's code: fuse it with what comes before and after it "
+    "(torch.compile), or call it with other shapes, memory formats or types",
+    "CUB": "this is CUB's code: one call over more items, another of its algorithms, or a newer "
+    "CUB",
+    "Thrust": "this is Thrust's code: one call over more items, or fuse it with its neighbours "
+    "(transform iterators)",
+}
+_BY_THE_CALL = (
+    "this is {0}'s code: choose another of its kernels by the shapes, layouts and types of the "
+    "call (TF32, BF16 or FP16 where the accuracy allows it, sizes in multiples of 8, batches), or "
+    "a newer {0}"
+)
+
 Found = Hit | Iterable[Hit] | None
 
 
@@ -37,13 +54,15 @@ def judge_kernels(
     summary: Callable[[Hit], str] | str = "{}.",
     about_limit: bool = False,
     needs_sm_count: bool = False,
+    is_callers: bool = False,
 ) -> Callable[[Run], Iterator[Finding]]:
     """The `check` of a rule that looks at NVIDIA's profiled kernels one by one.
 
     `find` gives a kernel's hits. It is asked where a kernel has one of `metrics`, which `record`
     collects, and gets `more` where they are there. The line that executes most of `opcodes` is
     quoted, else the one with most samples. `summary` is a sentence with a place for the
-    hit's evidence. A check makes one finding per kernel name and subject (`make_findings`).
+    hit's evidence. What `is_callers` is changed by whoever launches a library's kernel: the shape,
+    the types. A check makes one finding per kernel name and subject (`make_findings`).
     """
     asked, beside = tuple(metrics), tuple(more)
 
@@ -53,7 +72,16 @@ def judge_kernels(
         if needs_sm_count:
             require_sm_count(every)
         hits = (hit for case in every for hit in _list_hits(find(case)))
-        yield from make_findings(rule, hits, every, summary, fix, verify, about_limit=about_limit)
+        yield from make_findings(
+            rule,
+            hits,
+            every,
+            summary,
+            fix,
+            verify,
+            about_limit=about_limit,
+            is_callers=is_callers or about_limit,
+        )
 
     return check
 
@@ -96,8 +124,11 @@ def make_findings(
     verify: str,
     *,
     about_limit: bool = False,
+    is_callers: bool = False,
 ) -> Iterator[Finding]:
     """One finding per kernel name and subject: what it costs over all its executions.
+
+    What is in a library's code is a note, with the advice that its caller can follow.
 
     Of a kernel that a unit binds (60 % of its peak) that warps wait is not said at all. Of a kernel
     at its limit all is a note but what takes work off the unit that is there, and what
@@ -119,6 +150,8 @@ def make_findings(
         sentence = summary.format(worst.evidence) if isinstance(summary, str) else summary(worst)
         sentence = sentence[:1].upper() + sentence[1:]
         line = worst.case.hot_line
+        library = None if is_callers else find_library(name)
+        advised = fix if isinstance(fix, str) else fix(worst)
         yield build_finding(
             rule,
             sentence,
@@ -138,10 +171,17 @@ def make_findings(
                     **({"subject": subject} if subject else {}),
                 },
             ),
-            Advice(fix=fix if isinstance(fix, str) else fix(worst), verify=verify),
+            Advice(
+                fix=advised
+                if library is None
+                else _FROM_OUTSIDE.get(library, _BY_THE_CALL.format(library)),
+                verify=verify,
+            ),
             price=(make_price(round(gain), "ns", pct), make_price(round(gain), "ns")),
             title=f"{rule.title}: {_clip_name(shorten_name(name))}",
-            severity="warning" if pct >= NOTE_PCT and (about_limit or worst.may_gain) else "info",
+            severity="warning"
+            if pct >= NOTE_PCT and (about_limit or worst.may_gain) and library is None
+            else "info",
             confidence="medium" if scope == "global" else "low",
             states_limit=about_limit
             and not gain

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import sightline
-from support.profiled import MEMORY, SM, profiled
+from support.profiled import MEMORY, SM, TIME, opened, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
+from synth_ncu import Kernel, report
 
 RULE, ENDING = "ncu-busiest-unit", "avg.pct_of_peak_sustained_elapsed"
 TENSOR, L2 = f"sm__pipe_tensor_cycles_active.{ENDING}", f"lts__throughput.{ENDING}"
@@ -42,3 +43,18 @@ def test_silence(tmp_path: Path, change: dict[str, float]) -> None:
 
 def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}), RULE, "--section SpeedOfLight")
+
+
+def test_what_binds_most_of_the_time_leads(tmp_path: Path) -> None:
+    """A kernel of 5 % waits for nothing that is said; the one of 95 % is bound by its pipe."""
+    xu = f"sm__inst_executed_pipe_xu.{ENDING}"
+    bound = {SM: 72.8, MEMORY: 51.0, xu: 72.8, TIME: 950_000.0}
+    waits = {SM: 40.0, MEMORY: 40.0, TIME: 100_000.0}
+    kernels = [
+        Kernel(name=name, grid=(1600, 1, 1), metrics=metrics)
+        for name, metrics in (("iterate(int *)", bound), ("reduce(int *)", waits))
+    ]
+    first, second = sightline.findings(opened(tmp_path, report(kernels)))[:2]
+    assert (first.rule, first.where["kernel"]) == (RULE, "iterate(int *)")
+    assert "bit scans" in first.fix
+    assert (second.severity, second.where["kernel"]) == ("warning", "reduce(int *)")

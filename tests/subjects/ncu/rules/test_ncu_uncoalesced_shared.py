@@ -9,6 +9,7 @@ import pytest
 
 from support.profiled import CODE, L1, TIME, opened, profiled, with_code
 from support.rules import assert_abstains, assert_silent, assert_speaks
+from synth_ncu import Kernel, report
 
 RULE = "ncu-uncoalesced-shared"
 ALL = "memory_l1_wavefronts_shared"
@@ -67,4 +68,19 @@ def test_where_most_of_them_are(tmp_path: Path, lines: bool, place: str) -> None
         gain_ns=4000,
         evidence=[f"most by {place}"],
         fix="layout or width",
+    )
+
+
+def test_a_librarys_code_is_not_its_callers(tmp_path: Path) -> None:
+    """The advice is what a caller can do, and it is no warning."""
+    name = "void cutlass::Kernel<cutlass_80_simt_sgemm_128x256_8x4_tt_align1>(T1::Params)"
+    kernel = Kernel(name=name, grid=(1600, 1, 1), metrics={TIME: 10_000.0, **METRICS})
+    assert_speaks(
+        opened(tmp_path, report([kernel])),
+        RULE,
+        cost_ns=2000,
+        gain_ns=2000,
+        evidence=["40.0 % of the wavefronts"],
+        fix="this is cuBLAS's code: choose another of its kernels",
+        severity="info",
     )

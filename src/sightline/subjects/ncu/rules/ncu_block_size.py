@@ -56,4 +56,5 @@ check = judge_kernels(
     summary=lambda h: f"{h.evidence}: {format_pct(h.local_pct)} of the lanes are idle.",
     fix="launch a multiple of 32 threads per block and mask the surplus ones",
     verify="sightline stats launch_shape AFTER: idle_lanes_pct is 0",
+    is_callers=True,
 )

@@ -31,6 +31,7 @@ from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import (
     DRAM,
+    ISSUE,
     L1,
     L2,
     LIMIT_PCT,
@@ -42,6 +43,7 @@ from sightline.diagnosis.kernel_bounds import (
     name_unit,
 )
 from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.pipe_advice import relieve_pipe
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
 
@@ -55,12 +57,16 @@ def _hit(case: Case) -> Hit | None:
     if now.pct < LATENCY_PCT:
         return None
     text = f"{now.unit} is the busiest unit, at {format_pct(now.pct)} of its peak"
-    if now.unit == SM:
-        parts = {part: pct for part in PARTS if (pct := case.use(part)) is not None}
-        part = max(parts, key=lambda p: parts[p], default=None)
-        if part is not None:
-            text += f": {name_unit(part)}, at {format_pct(parts[part])}"
+    part = _find_busiest_part(case) if now.unit == SM else None
+    if part is not None:
+        text += f": {name_unit(part)}, at {format_pct(case.use(part) or 0.0)}"
     return Hit(case, 0.0, 0.0, text, now.unit)
+
+
+def _find_busiest_part(case: Case) -> str | None:
+    """The pipe of the SM that is busiest, or its issue slots; None where none was measured."""
+    parts = {part: pct for part in PARTS if (pct := case.use(part)) is not None}
+    return max(parts, key=lambda p: parts[p], default=None)
 
 
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
@@ -69,14 +75,14 @@ _LESS = {
     "in each thread's registers, no bank conflicts), or tensor cores for products",
     L2: "reuse in shared memory or registers what is read again, and read whole sectors",
     DRAM: "move fewer bytes: fuse passes, smaller types, reuse in shared memory",
-    SM: "fewer instructions for the same result: wider loads, fast math, less address arithmetic, "
-    "tensor cores for products",
 }
 
 
 def _advise(hit: Hit) -> str:
     """What takes work off the unit that is named."""
     less = _LESS.get(hit.subject)
+    if hit.subject == SM:
+        less = relieve_pipe(_find_busiest_part(hit.case) or ISSUE)
     return f"give that unit less work: {less}" if less else "give that unit less work"
 
 

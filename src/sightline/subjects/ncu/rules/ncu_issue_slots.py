@@ -33,6 +33,10 @@ from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-issue-slots", "Low issue slot utilization", explains=("ncu-latency",))
 ISSUE = 0.6
+# A scheduler with fewer warps than an arithmetic instruction has cycles (4, CUDA C++ Programming
+# Guide, "Multiprocessor Level") cannot issue in each of them without independent instructions.
+_FEW = 4.0
+_WAVES = "launch__waves_per_multiprocessor"
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _ACTIVE = "smsp__warps_active.avg.per_cycle_active"
 _ELIGIBLE = "smsp__warps_eligible.avg.per_cycle_active"
@@ -54,11 +58,28 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, gain, None, _evidence(case), is_symptom=True)
 
 
+def _advise(hit: Hit) -> str:
+    """More warps where few are active, by what keeps them away; else fewer stalls."""
+    active, waves = hit.case.get(_ACTIVE), hit.case.get(_WAVES)
+    if active is None or active >= _FEW:
+        return "remove the top stall reason (sightline stats stalls)"
+    if waves is not None and waves < 1:
+        return (
+            f"the grid is too small to give an SM more warps ({waves:.2f} waves): launch more, "
+            "smaller blocks (for products smaller tiles or split-K), or several inputs at once"
+        )
+    return (
+        "raise the occupancy (fewer registers or less shared memory a block, another block size), "
+        "or give each thread more independent work"
+    )
+
+
 check = judge_kernels(
     RULE,
     _hit,
     metrics=(_ISSUE, _ACTIVE, _ELIGIBLE),
     record="--section SchedulerStats",
-    fix="raise the occupancy where few warps are active, otherwise remove the top stall reason",
+    more=(_WAVES,),
+    fix=_advise,
     verify="sightline stats stalls AFTER: fewer cycles per issued instruction",
 )

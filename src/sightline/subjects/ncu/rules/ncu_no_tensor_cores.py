@@ -78,4 +78,5 @@ check = judge_kernels(
     record="--section InstructionStats",
     fix="use cuBLAS, cuBLASLt, cuDNN or CUTLASS, or nvcuda::wmma and mma.sync",
     verify="sightline stats tensor_use AFTER: a busy tensor pipe",
+    is_callers=True,
 )

@@ -34,6 +34,7 @@ from __future__ import annotations
 from sightline.core.model.declare import Rule
 from sightline.diagnosis.kernel_bounds import LIMIT_PCT, Case
 from sightline.diagnosis.kernel_estimates import Hit
+from sightline.diagnosis.pipe_advice import relieve_pipe
 from sightline.diagnosis.profiled import judge_kernels
 
 RULE = Rule("ncu-pipe-limit", "Bound by one pipeline")
@@ -44,16 +45,6 @@ _ENDINGS = ("avg.pct_of_peak_sustained_active", "avg.pct_of_peak_sustained_elaps
 _NAMES = {
     pipe: tuple(f"sm__pipe_{pipe}_cycles_active.{e}" for e in _ENDINGS) for pipe in _CYCLES
 } | {pipe: tuple(f"sm__inst_executed_pipe_{pipe}.{e}" for e in _ENDINGS) for pipe in _ISSUED}
-
-_FIX = {
-    "fp64": "use float or mixed precision where the accuracy allows it",
-    "lsu": "fewer and wider memory instructions (float4), data in registers",
-    "xu": "cheaper special functions (__expf, __sinf), fewer conversions and divisions",
-    "tensor": "nothing to fix: the tensor cores are busy; only lower precision gives more",
-    "fma": "use tensor cores where these are matrix products, or less arithmetic",
-    "alu": "move integer and address arithmetic out of the inner loop",
-}
-_OTHERS = "move work to another pipeline, or reduce it"
 
 
 def _hit(case: Case) -> Hit | None:
@@ -74,7 +65,7 @@ check = judge_kernels(
     _hit,
     metrics=[name for names in _NAMES.values() for name in names],
     record="--section ComputeWorkloadAnalysis",
-    fix=lambda h: _FIX.get(h.subject.removesuffix("heavy"), _OTHERS),
+    fix=lambda h: relieve_pipe(h.subject),
     verify="sightline stats instruction_mix AFTER: fewer instructions of this pipeline",
     about_limit=True,
 )

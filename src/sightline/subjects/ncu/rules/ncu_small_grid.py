@@ -14,7 +14,7 @@ Evidence
 Threshold
     Blocks < SMs (Nsight Compute 2024.1, rule LaunchConfiguration). Estimate: (SMs − blocks) /
     SMs, global. Or less than one wave, where neither throughput reaches 60 % (rule SOLBottleneck):
-    1 − waves, local, weighed with what is left to the speed of light.
+    1 − waves, local, weighed with what is left to the speed of light. The larger of the two.
 
 Fix
     Split the work into more, smaller blocks; process several inputs in one launch; run
@@ -42,6 +42,7 @@ RULE = Rule(
     explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-achieved", "ncu-occupancy-limit"),
 )
 _WAVES = "launch__waves_per_multiprocessor"
+_MOST_IDLE_PCT = 50.0  # ours: beyond it, that SMs are empty is what to say
 _METRICS = ("launch__grid_size", "gpu__time_duration.sum", _WAVES)
 
 
@@ -52,17 +53,21 @@ def _hit(case: Case) -> Hit | None:
     threads = count_threads(case.facts)
     of = f" of {format_several(threads, 'thread')}" if threads else ""
     evidence = f"{format_several(blocks, 'block')}{of} on {format_count(sms)} SMs"
+    idle_pct = max(0.0, 100 * (sms - blocks) / sms)
     if blocks < sms:
         evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
-        return Hit(case, 100 * (sms - blocks) / sms, None, evidence, relieves_limit=True)
     waves = case.get(_WAVES)
-    if not waves or waves >= 1 or not case.waits:
+    room_pct = 100 * (1 - waves) if waves and waves < 1 and case.waits else 0.0
+    fits = round(blocks / sms / waves) if waves else 0
+    if idle_pct < _MOST_IDLE_PCT and room_pct * case.headroom / 100 > idle_pct and fits > 1:
+        evidence += (
+            f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM in the mean, and {fits} "
+            "would fit"
+        )
+        return Hit(case, room_pct, case.headroom, evidence)
+    if not idle_pct:
         return None
-    evidence += (
-        f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM in the mean, and "
-        f"{blocks / sms / waves:.0f} would fit"
-    )
-    return Hit(case, 100 * (1 - waves), case.headroom, evidence)
+    return Hit(case, idle_pct, None, evidence, relieves_limit=True)
 
 
 check = judge_kernels(
@@ -70,8 +75,9 @@ check = judge_kernels(
     _hit,
     metrics=_METRICS,
     record="--section LaunchStats",
-    fix="use more, smaller blocks, or give the launch more work; run independent kernels "
-    "concurrently",
+    fix="use more, smaller blocks (for products smaller tiles or split-K), or give the launch more "
+    "work; run independent kernels concurrently",
     verify="sightline stats launch_shape AFTER: idle_sms_pct is 0",
     needs_sm_count=True,
+    is_callers=True,
 )

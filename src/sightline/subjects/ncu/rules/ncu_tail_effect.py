@@ -95,4 +95,5 @@ check = judge_kernels(
     fix="choose a grid or block size that fills the last wave, or use a persistent kernel",
     verify="sightline stats launch_shape AFTER: tail_idle_pct near 0",
     needs_sm_count=True,
+    is_callers=True,
 )

@@ -1,0 +1,90 @@
+"""A kernel whose warps end after a handful of instructions: what was profiled did nothing.
+
+Symptom
+    A kernel that is far faster than it can be, with a profile in which nothing is busy.
+
+Why it hurts
+    Its warps leave at once: the body was compiled away as nothing of it is used, a bound or a size
+    of 0 sends every thread home, or an architecture's branch is empty in this build. Its time says
+    nothing of the program, and a comparison with another kernel compares with nothing.
+
+Evidence
+    Warp instructions that were executed, and warps that were launched.
+
+Threshold
+    6 instructions a warp (ours). A kernel that loads, adds and stores one element takes 12 and
+    more: thread and block number, bound, two addresses, load, sum, store, exit.
+
+Fix
+    Compare the result with that of another implementation; look at the sizes that it was called
+    with, and at what __CUDA_ARCH__, #if and unused results leave of the body.
+
+False positives
+    A launch of which most warps have nothing to do by design.
+
+References
+    Nsight Compute, Kernel Profiling Guide, "Instruction Statistics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_several
+from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.roofline.chart import shorten_name
+from sightline.roofline.launch import count_blocks, count_threads
+
+RULE = Rule("ncu-no-work", "Did nothing")
+LEAST = 6.0
+_WARP_THREADS = 32
+_EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
+_STORES = "smsp__inst_executed_op_global_st.sum"
+
+
+def _count(case: Case) -> tuple[float, int] | None:
+    """Warp instructions for each warp, and warps; None where one was not measured."""
+    blocks, threads = count_blocks(case.facts), count_threads(case.facts)
+    executed = case.get(*_EXECUTED)
+    if not blocks or not threads or not executed:
+        return None
+    warps = blocks * -(-threads // _WARP_THREADS)
+    return executed / warps, warps
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name, which leads: what else is said of such a kernel is void."""
+    every = load_cases(run, _EXECUTED, "--section InstructionStats", (_STORES,))
+    idle: dict[str, tuple[Case, float, int]] = {}
+    for case in every:
+        counted = _count(case)
+        if counted is None or counted[0] > LEAST or (case.get(_STORES) or 0) > 0:
+            continue
+        idle.setdefault(case.facts.row["name"] or "", (case, *counted))
+    for name, (case, each, warps) in idle.items():
+        yield build_finding(
+            RULE,
+            f"The kernel's warps end after {each:.1f} instructions each: it did no work when it "
+            "was profiled, so its time is not that of the work it is meant to do.",
+            Evidence(
+                (
+                    f"{format_count(round(each * warps))} warp instructions in "
+                    f"{format_several(warps, 'warp')}",
+                ),
+                where={"kernel": name, "kernel_ids": [case.kernel_id]},
+            ),
+            Advice(
+                fix="check its result, the sizes that it is called with, and what the compiler "
+                "left of its body (cuobjdump -sass); then profile it again",
+                verify="sightline report AFTER: this is gone",
+            ),
+            title=f"{RULE.title}: {shorten_name(name)}",
+            severity="warning",
+            confidence="high",
+            states_limit=True,
+            is_asked=True,
+        )
