@@ -21,6 +21,9 @@ from typing import Any
 from choose_tests import ROOT, choose_tests, list_changed
 
 NOTHING_CHOSEN = 5  # pytest's exit code
+SAMPLE_SECONDS = (
+    2  # of the cases of one test function; `make sweep` runs all (tests/support/suite.py)
+)
 QUICK_SECONDS = 45  # what has begun by then still ends, and the start takes some seconds
 # One more than cores: a third of its time a worker waits for a program that it started.
 WORKERS = (os.cpu_count() or 1) + 1
@@ -28,7 +31,8 @@ WORKERS = (os.cpu_count() or 1) + 1
 
 def run_pytest(counts: Path, *words: str) -> int:
     """One pass; its exit code, and its counts in the file."""
-    command = [sys.executable, "-m", "pytest", "-q", f"--counts={counts}", *words]
+    sample = f"--sample={SAMPLE_SECONDS}"
+    command = [sys.executable, "-m", "pytest", "-q", f"--counts={counts}", sample, *words]
     print("==", " ".join(command[1:]), flush=True)
     code = subprocess.run(command, cwd=ROOT).returncode
     return 0 if code == NOTHING_CHOSEN else code

@@ -182,6 +182,7 @@ def test_what_the_house_asks_of_all_members_holds_for_them(place: Path) -> None:
     check_conformance(place, *GROUPS.values())
 
 
+@pytest.mark.campaign
 def test_a_subject_is_one_folder(tmp_path: Path) -> None:
     """Its facts, an analysis, a rule and a panel, dropped into a copy; no other file is touched."""
     (declared,) = [b for b in blocks("python") if "SUBJECT = Subject(" in b.text]

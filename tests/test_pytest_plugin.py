@@ -84,6 +84,7 @@ def test_a_slower_program_fails(project: Path) -> None:
     assert "Slower by " in said
 
 
+@pytest.mark.campaign
 def test_another_condition(project: Path) -> None:
     condition = ("--sightline-fail-on", "step_ns > 80%")
     assert _run_pytest(project, *condition, seed=7, length=1500)[0] == 0

@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from support.places import ROOT, TESTS
+from support.suite import choose_sample, read_costs, write_costs
 
 pytest.importorskip("pytest_rerunfailures")
 
@@ -74,6 +76,38 @@ def test_one_of_each_file_is_its_first(tmp_path: Path) -> None:
     _, counts, _ = run_tests(tmp_path, "--one-of-each", "-k", "late or first or second")
     assert counts["passed"] == 2
     assert (tmp_path / "ran").read_text().split() == ["late", "late"]
+
+
+def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
+    """Four of twelve cases of half a second fit into two; what is in no list runs whole."""
+
+    class Case:
+        def __init__(self, name: str) -> None:
+            self.nodeid = name
+
+    (tmp_path / "costs.tsv").write_text("function\tseconds a case\na.py::test_long\t0.50\n")
+    costs = read_costs(tmp_path / "costs.tsv")
+    long = [Case(f"a.py::test_long[{n}]") for n in range(12)]
+    short = [Case(f"a.py::test_short[{n}]") for n in range(5)]
+    chosen = choose_sample([*long, *short], costs, 2.0)
+    assert [c.nodeid for c in chosen[:4]] == [f"a.py::test_long[{n}]" for n in (0, 3, 6, 9)]
+    assert chosen[4:] == short
+    assert choose_sample(long, costs, 0.1) == long[:1]
+    assert choose_sample(long, costs, 60.0) == long
+
+
+def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
+    def report(name: str, seconds: float, when: str = "call") -> SimpleNamespace:
+        return SimpleNamespace(nodeid=name, duration=seconds, when=when)
+
+    reports = [
+        *(report(f"a.py::test_long[{n}]@group", 1.0 + n) for n in range(3)),
+        report("a.py::test_long[0]", 9.0, "setup"),
+        *(report(f"a.py::test_short[{n}]", 0.1) for n in range(3)),
+        report("a.py::test_one", 7.0),
+    ]
+    write_costs(tmp_path / "costs.tsv", reports)
+    assert read_costs(tmp_path / "costs.tsv") == {"a.py::test_long": 2.0}
 
 
 def test_what_has_not_begun_in_time_is_skipped_and_says_so(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_the_shape_that_changed_is_named(tmp_path: Path) -> None:
     assert "1 of 2 launch shapes changed" in render_comparison(data).plain
 
 
+@pytest.mark.campaign
 def test_flat_shapes_are_flat(tmp_path: Path) -> None:
     """Of 8 pairs of equal programs, 16 shapes, so many by luck (three sigma of 5 %: 3.4)."""
     dice = random.Random(2)

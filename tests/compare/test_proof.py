@@ -18,6 +18,7 @@ def proof() -> SimpleNamespace:
     return SimpleNamespace(**runpy.run_path(str(ROOT / "scripts" / "compare_proof.py")))
 
 
+@pytest.mark.campaign
 def test_one_pair_of_each_kind(proof: SimpleNamespace, tmp_path: Path) -> None:
     """Each planted change is right, and what was planted is named first."""
     last = reversed([*enumerate(proof.list_pairs(9))])

@@ -23,6 +23,7 @@ def list_sides() -> list[Side]:
     return [side for side in measured if side is not None]
 
 
+@pytest.mark.campaign
 def test_the_device_s_limit_is_the_clock_s_step() -> None:
     """Where recording took nothing of a step, it is as long as the clock says, to a tenth."""
     bound = [s for s in list_sides() if not s.is_host_bound]
@@ -30,6 +31,7 @@ def test_the_device_s_limit_is_the_clock_s_step() -> None:
     assert [s.name for s in bound if not s.is_near] == []
 
 
+@pytest.mark.campaign
 def test_the_range_without_the_recorder_holds_the_clock_s_step() -> None:
     """Nine of ten, and no range is wider than a quarter."""
     sides = list_sides()

@@ -78,6 +78,7 @@ def test_without_peers_nothing_is_called_none(tmp_path: Path) -> None:
     assert " × as long" not in screen
 
 
+@pytest.mark.campaign
 @settings(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

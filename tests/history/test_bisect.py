@@ -120,6 +120,7 @@ def test_a_stop_leaves_no_working_tree_no_folder_and_no_benchmark(
         assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
+@pytest.mark.campaign
 def test_equal_ends_are_nothing_to_search(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

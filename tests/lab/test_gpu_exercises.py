@@ -171,6 +171,7 @@ def test_python_compiles(path: Path) -> None:
     assert compile(path.read_text(encoding="utf-8"), path.name, "exec").co_names
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_programs_run_without_a_gpu() -> None:
     """Two steps or three, in one process, as importing PyTorch takes longer than all of them."""

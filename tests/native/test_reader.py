@@ -130,6 +130,7 @@ def test_decompression_bomb_of_events_is_stopped(tmp_path: Path) -> None:
     assert any("decompression bomb" in q.text for q in imported.quality)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("place", sample(["event", "header", "alone"], 3))
 def test_string_of_a_gigabyte_is_a_clear_error(tmp_path: Path, place: str) -> None:
     """In a process of its own, so that its memory can be measured. The file has holes."""

@@ -1,5 +1,9 @@
 """A plug-in of the suite: in which order tests run, which are left out, and how many there were.
 
+`make test` runs a sample of the cases of long test functions: of each as many as take `--sample`
+seconds by tests/costs.tsv, evenly spread, one at least. `make sweep` runs all, and so does pytest
+by itself. `--costs=tests/costs.tsv` writes that file anew from what ran.
+
 Tests marked `timing` rest on time, scheduling, a port or a free core, so they come after all others
 and may be repeated twice; `scripts/run_tests.py` runs them one at a time. No other test may be
 repeated.
@@ -9,7 +13,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator
+from collections import defaultdict
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import pytest
@@ -19,12 +24,16 @@ from support.campaigns import CAMPAIGNS
 
 REPEATS = 2
 KEY = pytest.StashKey[float]()
+COSTS = Path(__file__).parents[1] / "costs.tsv"
+_LEAST_S = 2.0  # functions whose cases take less in all are not in that file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite of sightline")
     group.addoption("--one-of-each", action="store_true", help="only the first test of each file")
     group.addoption("--seconds", type=float, help="skip what has not begun after so many")
+    group.addoption("--sample", type=float, help="seconds for the cases of one test function")
+    group.addoption("--costs", type=Path, help="write what a case of each long function takes")
     group.addoption("--counts", type=Path, help="write how tests ended to this file, as JSON")
 
 
@@ -41,6 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if item.get_closest_marker("campaign") is None:
                 first.setdefault(item.path, item)
         chosen = set(first.values())
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
+    if (seconds := config.getoption("--sample")) is not None and not CAMPAIGNS:
+        chosen = set(choose_sample(items, read_costs(COSTS), seconds))
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
     # Tests of one group keep one worker busy: at the end, the other cores would wait for it.
@@ -60,6 +73,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="the HTML pages are not built: no npm"))
 
 
+def choose_sample(
+    items: Iterable[pytest.Item], costs: dict[str, float], seconds: float
+) -> list[pytest.Item]:
+    """The items without those cases of long functions that take more than so many seconds."""
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        cases[item.nodeid.split("[")[0]].append(item)
+    chosen = []
+    for function, every in cases.items():
+        most = max(1, int(seconds / costs[function])) if function in costs else len(every)
+        few = min(most, len(every))
+        chosen += [every[number * len(every) // few] for number in range(few)]
+    return chosen
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """Seconds that a case takes, by the test function's name."""
+    lines = path.read_text("utf-8").splitlines()[1:] if path.exists() else []
+    return {name: float(cost) for name, cost in (line.split("\t") for line in lines)}
+
+
+def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
+    """What a case of each function takes, in seconds, where all its cases take some time."""
+    spent: dict[str, list[float]] = defaultdict(list)
+    for report in reports:
+        if report.when == "call":
+            spent[report.nodeid.split("[")[0].split("@")[0]].append(report.duration)
+    rows = [
+        f"{name}\t{sum(each) / len(each):.2f}"
+        for name, each in sorted(spent.items())
+        if sum(each) >= _LEAST_S and len(each) > 1
+    ]
+    path.write_text("\n".join(["function\tseconds a case", *rows, ""]), encoding="utf-8")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     seconds = item.config.getoption("--seconds")
@@ -71,9 +119,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, object, object]:
+    stats = terminalreporter.stats
+    if (costs := config.getoption("--costs")) is not None:
+        write_costs(costs, stats.get("passed", ()))
     path = config.getoption("--counts")
     if path is not None:
-        stats = terminalreporter.stats
         found = {
             "passed": len(stats.get("passed", ())) + len(stats.get("xpassed", ())),
             "skipped": len(stats.get("skipped", ())) + len(stats.get("xfailed", ())),

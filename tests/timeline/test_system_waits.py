@@ -190,6 +190,7 @@ def test_intervals_cut_to_spans(intervals: Any, spans: Any) -> None:
     assert (cut.get_column("length") > 0).all()
 
 
+@pytest.mark.campaign
 @given(deeds)
 @settings(max_examples=examples(40))
 def test_a_system_in_which_nothing_waits_changes_nothing(folder: Path, wanted: Any) -> None:

@@ -382,6 +382,7 @@ def test_the_middle_holds_as_much_as_it_may(index, most):
     assert wider > most or count == index.events
 
 
+@pytest.mark.campaign
 def test_a_large_runs_panels_are_made_apart_once_and_say_the_same(run, index, monkeypatch):
     wanted = service.Service(run, index)
     own = {name: wanted.panels.find(name) for name in ("kernels", panels.MARKS)}

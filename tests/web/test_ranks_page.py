@@ -26,6 +26,7 @@ def page_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+@pytest.mark.campaign
 def test_rows_stay_few_and_outliers_have_their_own(page_of_many: Path) -> None:
     panels = {
         panel["name"]: panel["blocks"] for panel in read_data(page_of_many.read_bytes())["panels"]

@@ -112,6 +112,7 @@ def test_a_person_finds_the_same_things_as_in_the_file(served, tmp_path):
     assert errors == []
 
 
+@pytest.mark.campaign
 def test_a_panel_of_a_large_run_is_made_of_the_range_in_the_timeline(served, tmp_path, monkeypatch):
     million.write(tmp_path / "m.sightline", 9_000)
     monkeypatch.setattr(panels, "available_bytes", lambda: 2_000_000)

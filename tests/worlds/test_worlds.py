@@ -47,6 +47,7 @@ def all_ranks() -> list[RankRecord]:
     return [rank for run in runs for rank in run.ranks]
 
 
+@pytest.mark.campaign
 @together
 def test_ranges_end_after_they_start() -> None:
     for rank in all_ranks():

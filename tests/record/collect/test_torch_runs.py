@@ -257,6 +257,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.campaign
 def test_killed_while_the_profiler_runs_the_marks_remain(tmp_path):
     """The trace never came to be, so the marks beside it count; steps by the optimizer."""
     done = recording.run(

@@ -512,6 +512,7 @@ def test_libraries_that_come_later_are_probed(program: Path, tmp_path: Path) -> 
     assert run.table("host_ops").get_column("name").to_list() == ["cudaFree"]
 
 
+@pytest.mark.campaign
 def test_children_are_probed(program: Path, tmp_path: Path) -> None:
     """The process that was named is a launcher; its children have ranks."""
     needs("bpf")

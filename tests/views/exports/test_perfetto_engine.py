@@ -69,6 +69,7 @@ def test_chrome_keeps_touching_ranges_nested_and_overlapping_kernels(tight, engi
     assert sorted(name for (name,) in threads) == ["stream 7", "stream 7 (overlapping)"]
 
 
+@pytest.mark.campaign
 def test_perfetto_keeps_the_same(tight, engine, tmp_path):
     (path,) = perfetto.write(tight, tmp_path / "run.perfetto-trace")
     (rows,) = engine(path.read_bytes(), SLICES)
@@ -85,6 +86,7 @@ def test_perfetto_keeps_the_same(tight, engine, tmp_path):
     assert int(rows[0][1]) == EPOCH
 
 
+@pytest.mark.campaign
 def test_perfetto_tells_ranks_apart(engine, tmp_path):
     """Two ranks on hosts that gave their processes the same number."""
     ranks = [

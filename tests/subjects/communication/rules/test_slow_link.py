@@ -32,6 +32,7 @@ def test_the_slow_one_of_three_links_is_named_first(tmp_path: Path) -> None:
     assert first.gain_ns <= 1.05 * cost
 
 
+@pytest.mark.campaign
 def test_equal_links_are_not_told_apart(tmp_path: Path) -> None:
     run, _ = simulated(tmp_path, {})
     assert_silent(run, RULE)
