@@ -91,7 +91,7 @@ def test_first_findings_on_the_corpus(script: ModuleType, judged: list[Any]) -> 
 @pytest.mark.corpus
 def test_no_gain_is_above_its_cost_and_no_cost_above_the_whole(judged: list[Any]) -> None:
     said = [(j.case["name"], f) for j in judged for f in j.found if f.cost_ns is not None]
-    assert len(said) > (100 if CAMPAIGNS else 50)
+    assert len(said) > (100 if CAMPAIGNS else 20)
     for name, found in said:
         assert 0 <= (found.gain_ns or 0) <= found.cost_ns, (name, found.rule)
         assert 0 <= (found.cost_pct or 0) <= 100 + 1e-9, (name, found.rule)

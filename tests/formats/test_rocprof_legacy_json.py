@@ -87,6 +87,26 @@ def test_what_becomes_what(tmp_path: Path) -> None:
     assert names.get_column("call").to_list() == ["hipLaunchKernel", "hipMemcpy"]
 
 
+def test_rocprof_1_repeats_the_traces_process(tmp_path: Path) -> None:
+    """The real one is with the work alone; calls are of it, and so launch it."""
+    work = {"dev-id": 0, "queue-id": 0, "tid": 1, "proc-id": 9, "Data": ""}
+    run = sightline.open(
+        str(
+            write(
+                tmp_path / "results.json",
+                [
+                    event(2, 11, 1_001_000, 1_006_250, Name="hipLaunchKernel", pid=2, tid=11),
+                    event(6, 1, 1_009_123, 1_029_999, Name="add(int*, int)", pid=6, **work),
+                    arrow(0, (2, 11, 1_003), (6, 1, 1_009)),
+                ],
+            )
+        )
+    )
+    assert run.table("host_ops").select("pid", "tid").rows() == [(9, 11)]
+    assert run.table("device_ops").get_column("pid").to_list() == [9]
+    assert run.table("device_ops").get_column("launch_id").null_count() == 0
+
+
 def test_an_event_as_a_user_quoted_it(tmp_path: Path) -> None:
     """The call of a results.json that ROCm's users show in an issue; with a kernel of ours."""
     quoted = """,{"ph":"X","name":"hipMalloc","pid":2,"tid":2385,"ts":"1201478076","dur":"470125",

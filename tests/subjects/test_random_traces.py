@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import sightline
@@ -60,6 +61,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return tmp_path_factory.mktemp("random")
 
 
+def open_possible(path: Path) -> Run:
+    """A trace whose times can be: what the product repairs (opening/impossible_times.py), plain
+    counting takes as it stands.
+    """
+    run = sightline.open(str(path))
+    assume(not run.table("quality").get_column("kind").str.starts_with("impossible_").any())
+    return run
+
+
 def totals(frame: pl.DataFrame, column: str) -> dict[tuple[int, int], int]:
     rows = frame.group_by("rank", "device_id").agg(pl.col(column).sum()).rows()
     return {(rank, device): value for rank, device, value in rows}
@@ -92,7 +102,7 @@ def check(run: Run, document: dict[str, Any]) -> None:
 @settings(max_examples=examples(25))
 def test_answers_of_random_traces(folder: Any, device: list[t.Event], host: list[t.Event]) -> None:
     path = t.write(folder, [*host, *device])
-    run = sightline.open(str(path))
+    run = open_possible(path)
     for name in registry.list_names("analyses"):
         try:
             run.ask(name)
@@ -108,7 +118,7 @@ def test_windows_of_random_traces(
 ) -> None:
     """A window after a device's first operation: all parts are cut to it, and still sum to it."""
     path = t.write(folder, device)
-    run = sightline.open(str(path)).with_window(f"{first / 10}us..{(first + length) / 10}us")
+    run = open_possible(path).with_window(f"{first / 10}us..{(first + length) / 10}us")
     want = {}
     for number, ops in sweep.operations(sweep.parse(path)).items():
         start = min(op[0] for op in ops) + first * 100

@@ -102,8 +102,8 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
     return parts.select(*_BY, *(pl.col(f"{cause}_ns").alias(cause) for cause in CAUSES))
 
 
-# Ours: some fifty launches; the first call of each takes as long.
-_LITTLE_NS = 200_000
+# Ours: a hundred launches; the first call of each takes as long.
+_LITTLE_NS = 500_000
 
 
 def is_too_little(run: Run) -> bool:

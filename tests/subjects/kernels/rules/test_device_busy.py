@@ -91,19 +91,19 @@ COUNTERS = """\
 Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,\
 Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,Accum_VGPR_Count,SGPR_Count,Counter_Name,\
 Counter_Value,Start_Timestamp,End_Timestamp
-1,1,Agent 1,1,7,7,64,6,gemm,64,0,0,16,0,128,SQ_WAVES,64,1000000,1300000
-2,2,Agent 1,1,7,7,64,6,norm,64,0,0,16,0,128,SQ_WAVES,64,9000000,9100000
+1,1,Agent 1,1,7,7,64,6,gemm,64,0,0,16,0,128,SQ_WAVES,64,1000000,4000000
+2,2,Agent 1,1,7,7,64,6,norm,64,0,0,16,0,128,SQ_WAVES,64,9000000,10000000
 """
 
 
 def test_kernels_that_the_profiler_ran_one_at_a_time(tmp_path: Path) -> None:
-    """400 of 8,100 µs are compute, and the gap between the two kernels is rocprofv3's own."""
+    """4 of 9 ms are compute, and the gap between the two kernels is rocprofv3's own."""
     (tmp_path / "7_counter_collection.csv").write_text(COUNTERS)
     run = sightline.open(str(tmp_path / "7_counter_collection.csv"))
     found, *others = sightline.findings(run)
     assert [f.rule for f in others if not f.abstained] == []
     assert (found.rule, found.title) == (RULE, "Kernels recorded one at a time")
-    assert found.evidence[1] == "75.0 %  1 × gemm, 300.0 µs"
+    assert found.evidence[1] == "75.0 %  1 × gemm, 3.000 ms"
     assert "gemm takes 75.0 % of the kernel time" in found.summary
     assert "ncu" not in found.fix
 

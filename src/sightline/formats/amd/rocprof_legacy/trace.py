@@ -46,6 +46,7 @@ def read_trace(text: str) -> tuple[pl.DataFrame, Part]:
         elif phase == "X" and isinstance(arguments, dict):
             place = {key: _whole(event.get(key.removeprefix("event_"))) for key in _PLACE}
             known = {ours: _whole(arguments.get(theirs)) for ours, theirs in _ARGUMENTS.items()}
+            known["pid"] = _find_process(known["pid"], arguments, place["event_pid"])
             row = {**known, **place, "name": _text(arguments.get("Name"))}
             if "KernelName" in arguments:
                 profiled.append({**place, **{k: _text(v) for k, v in arguments.items()}})
@@ -55,6 +56,7 @@ def read_trace(text: str) -> tuple[pl.DataFrame, Part]:
                 calls.append(row)
         elif phase not in ("M", None) or (phase is None and event):
             bad += 1
+    _name_process(calls, work)
     kernels = pl.DataFrame(profiled, infer_schema_length=None)
     done = _rocm.make_frame(work, _WORK, "name").filter(pl.col("name").fill_null("") != _BARRIER)
     is_copy = (pl.col("event_pid") == 1) | pl.col("name").str.contains(COPY)
@@ -72,6 +74,21 @@ def read_trace(text: str) -> tuple[pl.DataFrame, Part]:
         regions=_list_regions(called),
         bad=bad,
     )
+
+
+def _find_process(pid: int | None, arguments: Row, event_pid: int | None) -> int | None:
+    """The real process: rocprof 1 repeats the trace's number, and names that of work beside it."""
+    real = _whole(arguments.get("proc-id"))
+    return real if real is not None else None if pid == event_pid else pid
+
+
+def _name_process(calls: list[Row], work: list[Row]) -> None:
+    """Give calls without a process that of the work, where all work is of one."""
+    processes = {row["pid"] for row in work}
+    if len(processes) == 1:
+        (only,) = processes
+        for row in calls:
+            row["pid"] = only if row["pid"] is None else row["pid"]
 
 
 def _split_events(text: str) -> Any:

@@ -11,8 +11,8 @@ Evidence
     driver ended.
 
 Threshold
-    Ten operations (ours: fewer show no pattern), none of them a kernel; or kernels that take
-    0.2 ms together (ours: some fifty launches).
+    Ten operations (ours: fewer show no pattern), none of them a kernel; or which take 0.5 ms
+    together (ours: a hundred launches).
 
 Fix
     See why the program stopped, or did not reach its kernels: its own output, an error that a call
@@ -35,7 +35,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
-from sightline.diagnosis.price import NO_WORK
+from sightline.diagnosis.price import NO_WORK, TOO_LITTLE
 from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.copies import is_too_little, ran_enough
 from sightline.timeline.host_ranges import IN_API
@@ -99,7 +99,7 @@ def _say_too_little(run: Run) -> Finding:
         f"{format_several(kernels, 'kernel')} and "
         f"{format_several(ops.height - kernels, 'copy or memset', 'copies and memsets')} took "
         f"{format_ns(int(took))} in all: too little to judge, and all around it is start-up.",
-        Evidence([]),
+        Evidence([], where={TOO_LITTLE: True}),
         Advice(
             fix="record a problem of real size, several times over after a warm-up",
             verify="sightline stats kernels AFTER",
