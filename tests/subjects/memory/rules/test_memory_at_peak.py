@@ -1,0 +1,32 @@
+"""memory-at-peak: what is there when most is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.rules import answers, assert_silent
+from support.snapshots import Entry, alloc, free, opened, snapshot
+from support.traces import kernel, launched
+from support.traces import opened as opened_trace
+from support.training import MAKE, STEP
+
+
+def test_weights_and_states(tmp_path: Path) -> None:
+    """100 bytes of weights and 300 of states, which stay; the peak has both."""
+    events: list[Entry] = [alloc(1, 100, 1, MAKE)]
+    events += [alloc(1000 * n, 100, 1 + n, STEP) for n in (1, 2, 3)]
+    events += [alloc(9000, 50, 9, MAKE), *free(9000, 50, 10)]
+    (found,) = answers(opened(tmp_path, snapshot(events, [])), "memory-at-peak")
+    assert found.summary == (
+        "At the peak of 450 B on GPU 0: optimizer state 66.7 %, parameter 22.2 %, temporary 11.1 %."
+    )
+    assert found.evidence == (
+        "300 B in 3 blocks: step (t.py:3)",
+        "without optimizer state, the peak would be 300 B lower",
+    )
+    assert "8 bits" in found.fix
+    assert (found.cost.amount, found.gain, found.severity) == (300, None, "info")
+
+
+def test_a_timeline_has_other_things_to_say(tmp_path: Path) -> None:
+    assert_silent(opened_trace(tmp_path, launched(0, kernel("k", 20, 600))), "memory-at-peak")
