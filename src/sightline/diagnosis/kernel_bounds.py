@@ -64,9 +64,11 @@ PARTS = PIPES | {
 XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "I2I", "POPC", "FLO", "BREV")
 # Rules that say that warps wait, not for what: what a unit or a line does to them explains these.
 WAITS = ("ncu-stall", "ncu-issue-slots", "ncu-latency")
+WAVES_PER_SM = "launch__waves_per_multiprocessor"
 METRICS = (
     SM_PCT,
     MEMORY_PCT,
+    WAVES_PER_SM,
     *(name for names in (*UNITS.values(), *PARTS.values()) for name in names),
 )
 
@@ -124,10 +126,20 @@ class Case:
 
     @property
     def light(self) -> float | None:
-        """The higher of the two throughputs, % of peak, or of a part where one was not measured."""
-        parts = [self.use(unit) for unit in UNITS] if self.get(MEMORY_PCT) is None else []
+        """The highest of the throughputs, % of peak: SM, memory, and the L1.
+
+        Memory's leaves out the L1's tags, which many sectors an access keep busy. The L1's is of
+        the time in which it works, and counts where every SM has had work for a wave.
+        """
+        names = UNITS if self.get(MEMORY_PCT) is None else [L1] if self._fills_sms else []
+        parts = [self.use(unit) for unit in names]
         found = [v for v in (self.get(SM_PCT), self.get(MEMORY_PCT), *parts) if v is not None]
         return max(found) if found else None
+
+    @property
+    def _fills_sms(self) -> bool:
+        """Whether there are blocks for every SM."""
+        return (self.get(WAVES_PER_SM) or 0.0) >= 1.0
 
     @property
     def at_limit(self) -> bool:

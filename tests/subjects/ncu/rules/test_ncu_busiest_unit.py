@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from support.profiled import MEMORY, SM, TIME, opened, profiled
+from support.profiled import L1, MEMORY, SM, TIME, opened, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
 from synth_ncu import Kernel, report
 
@@ -58,3 +58,24 @@ def test_what_binds_most_of_the_time_leads(tmp_path: Path) -> None:
     assert (first.rule, first.where["kernel"]) == (RULE, "iterate(int *)")
     assert "bit scans" in first.fix
     assert (second.severity, second.where["kernel"]) == ("warning", "reduce(int *)")
+
+
+def test_sectors_that_keep_the_l1s_tags_busy(tmp_path: Path) -> None:
+    """Memory's throughput has the data stage alone: the kernel is not bound by latency."""
+    data = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+    lit = {SM: 16.0, MEMORY: 48.0, L1: 97.0, data: 48.0, "launch__waves_per_multiprocessor": 8.0}
+    run = profiled(tmp_path, lit)
+    (first, *others) = [f for f in sightline.findings(run) if not f.abstained]
+    assert first.rule == RULE
+    assert "The L1 is the busiest unit, at 97.0 % of its peak, and its data stage at 48.0 %" in (
+        first.summary
+    )
+    assert "few sectors" in first.fix
+    assert "ncu-latency" not in [f.rule for f in others]
+
+
+def test_an_l1_that_few_sms_use(tmp_path: Path) -> None:
+    """Its throughput is of the time in which it works: one block of 80 SMs binds nothing."""
+    lit = {SM: 1.0, MEMORY: 2.0, L1: 97.0, "launch__waves_per_multiprocessor": 0.01}
+    run = profiled(tmp_path, lit, blocks=1)
+    assert "ncu-small-grid" in [f.rule for f in sightline.findings(run) if not f.abstained]

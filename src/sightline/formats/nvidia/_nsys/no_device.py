@@ -6,6 +6,7 @@ import re
 
 import polars as pl
 
+from sightline.core.cuda_errors import HARMLESS, STICKY, name_error
 from sightline.core.model.declare import Quality
 from sightline.formats.nvidia._nsys.database import Database
 
@@ -16,6 +17,7 @@ _UNKNOWN_DRIVER = re.compile(
 _NOTHING_CAME, _PERHAPS_LOST = "No CUDA events collected", "Not all CUDA events might have been"
 _LAUNCHES = r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch"
 _PUTS_WORK = rf"{_LAUNCHES}|^(?:cu|cuda)Mem(?:cpy|set|Prefetch)"
+_VERSION = r"_v\d+$"  # of a call's name
 # The version of a kernel of the Windows Subsystem for Linux ends so (microsoft/WSL2-Linux-Kernel).
 _WSL = r"(?i)microsoft-standard"
 _RECORD = "Record with --trace=cuda, and check the profiler's messages."
@@ -49,6 +51,13 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
         return (
             ": the machine has no NVIDIA driver",
             "Record where the driver is loaded (nvidia-smi lists the GPUs).",
+        )
+    if (failed := _find_failure(calls)) is not None:
+        name, code = failed
+        return (
+            f": {re.sub(_VERSION, '', name)} returned {name_error(code)}",
+            "Mend that first: check what each call returns, and cudaGetLastError() behind each "
+            "launch. Then record again.",
         )
     if names.str.contains(_LAUNCHES).any():
         if re.search(_WSL, system.get("SoftwareReleaseVersion", "")):
@@ -87,6 +96,21 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             "(--trace-fork-before-exec=true).",
         )
     return "", _RECORD
+
+
+def _find_failure(calls: pl.DataFrame) -> tuple[str, int] | None:
+    """The first call that lost the context, or a launch where all of them failed."""
+    if "return_value" not in calls.columns:
+        return None
+    known = calls.select(pl.col("name").cast(pl.String), "return_value").drop_nulls()
+    launches = known.filter(pl.col("name").str.contains(_LAUNCHES))
+    failed = known.filter(pl.col("return_value").is_in(list(STICKY)))
+    if failed.is_empty() and not launches.get_column("return_value").is_in(list(HARMLESS)).any():
+        failed = launches
+    if failed.is_empty():
+        return None
+    name, code = failed.row(0)
+    return str(name), int(code)
 
 
 def _list_messages(db: Database) -> list[str]:

@@ -1,7 +1,7 @@
 """What a kernel is bound by, where a unit is busy but not at its limit.
 
 Symptom
-    A unit at 60 to 80 % of its peak.
+    A unit at 60 to 80 % of its peak; the L1 above it, where its hit rate was not measured.
 
 Why it hurts
     It need not: such a kernel is nearer to its unit's limit than to waiting. More warps, fewer
@@ -52,14 +52,21 @@ RULE = Rule("ncu-busiest-unit", "Bound by its busiest unit")
 
 def _hit(case: Case) -> Hit | None:
     now = case.busiest
-    if now is None or case.light is None or not LATENCY_PCT <= case.light < LIMIT_PCT:
+    if now is None or case.light is None or now.pct < LATENCY_PCT:
         return None
-    if now.pct < LATENCY_PCT:
-        return None
+    if case.light >= LIMIT_PCT and not (now.unit == L1 and case.get(_HITS) is None):
+        return None  # others say it, and of the L1 what its accesses are
     text = f"{now.unit} is the busiest unit, at {format_pct(now.pct)} of its peak"
     part = _find_busiest_part(case) if now.unit == SM else None
     if part is not None:
         text += f": {name_unit(part)}, at {format_pct(case.use(part) or 0.0)}"
+    stage = case.get(_DATA) if now.unit == L1 else None
+    if stage is not None and stage < now.pct - _APART:
+        text += (
+            f", and its data stage at {format_pct(stage)}: it is its accesses that keep it busy, "
+            "not their data"
+        )
+        return Hit(case, 0.0, 0.0, text, _TAGS)
     return Hit(case, 0.0, 0.0, text, now.unit)
 
 
@@ -69,8 +76,16 @@ def _find_busiest_part(case: Case) -> str | None:
     return max(parts, key=lambda p: parts[p], default=None)
 
 
+# The L1 looks up each sector's tag, and moves data in wavefronts: where the first is far above the
+# second, an access of a warp touches many sectors (ours: 20 points).
+_HITS = "l1tex__t_sector_hit_rate.pct"
+_DATA = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+_TAGS, _APART = "the L1's tags", 20.0
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
 _LESS = {
+    _TAGS: "let neighbouring threads access neighbouring addresses, so that a warp's access "
+    "touches few sectors; load tiles through shared memory (a library's product does both); ncu "
+    "--section MemoryWorkloadAnalysis_Tables names the accesses",
     L1: "fewer and wider accesses to shared memory and L1 (float4 loads, a larger tile of results "
     "in each thread's registers, no bank conflicts), or tensor cores for products",
     L2: "reuse in shared memory or registers what is read again, and read whole sectors",
@@ -90,7 +105,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=[name for names in UNITS.values() for name in names],
-    more=METRICS,
+    more=(*METRICS, _HITS, _DATA),
     record="--section SpeedOfLight",
     fix=_advise,
     verify="sightline stats speed_of_light AFTER: a shorter duration",

@@ -1,0 +1,110 @@
+"""Calls of CUDA or HIP failed: what was recorded is not the program that is meant.
+
+Symptom
+    Kernels that take no time or are not there at all, results that are wrong, calls that take
+    unusually long.
+
+Why it hurts
+    A call that fails says so in what it returns alone, and a launch that failed is heard of only by
+    whoever asks. What follows is computed on data that is not there; after an illegal address every
+    further call fails.
+
+Evidence
+    The number that each call returned, where the profiler keeps it (Nsight Systems).
+
+Threshold
+    One call that launches, allocates, copies, fills, prefetches, synchronizes or loads a module,
+    and returns an error that no program expects (`sightline.core.cuda_errors`).
+
+Fix
+    Check what each call returns, and cudaGetLastError() after each launch; compute-sanitizer names
+    the access.
+
+False positives
+    A program that tries a call to find out whether it is supported.
+
+References
+    CUDA C++ Programming Guide, "Error Checking"; CUDA Runtime API, cudaError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.cuda_errors import HARMLESS, STICKY, name_error
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_several
+from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.timeline.api_calls import LAUNCHES
+from sightline.timeline.host_ranges import IN_API
+
+RULE = Rule("failed-calls", "Calls failed")
+_MOST = 4
+# What a program needs: what only asks (attributes, properties, addresses of functions) may fail.
+_WORKS = (
+    rf"{LAUNCHES}|Launch|Malloc|MemAlloc|Memcpy|Memset|MemPrefetch|Synchronize|ModuleLoad|"
+    r"LibraryLoad|(?:cuda|hip)Free|GraphInstantiate|HostRegister"
+)
+_PRECISE = {
+    222: "build for this GPU (nvcc -arch=native) or update the driver: it cannot compile this PTX",
+    209: "build for this GPU (nvcc -arch=native): the binary has no code for it",
+    98: "build for this GPU (nvcc -arch=native): the binary has no code for it",
+    35: "update the driver, or build with an older toolkit",
+    701: "launch blocks of fewer threads, or lower the registers of the kernel (__launch_bounds__, "
+    "-maxrregcount)",
+    9: "keep blocks within 1,024 threads, the shared memory that a block may have, and grids "
+    "within their limits",
+    2: "allocate less, or free what is not needed",
+    720: "launch no more blocks than fit the GPU at once (cudaOccupancyMaxActiveBlocksPer"
+    "Multiprocessor)",
+}
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding, which leads where a launch failed or the context was lost."""
+    if not run.rows("host_ops"):
+        return
+    failed = (
+        run.scan("host_ops")
+        .filter(IN_API, pl.col("return_value").is_not_null())
+        .filter(~pl.col("return_value").is_in(list(HARMLESS)))
+        .filter(pl.col("name").cast(pl.String).str.contains(_WORKS))
+        .group_by(pl.col("name").cast(pl.String), "return_value")
+        .agg(calls=pl.len(), first_ns=pl.col("start_ns").min())
+        .sort("first_ns", "name")
+        .collect()
+    )
+    if failed.is_empty():
+        return
+    codes = set(failed.get_column("return_value"))
+    no_launch = failed.filter(pl.col("name").str.contains(f"{LAUNCHES}|Launch")).height > 0
+    count = int(failed.get_column("calls").sum())
+    first = failed.row(0, named=True)
+    precise = next((_PRECISE[c] for c in failed.get_column("return_value") if c in _PRECISE), None)
+    look = (
+        "check what each call returns, and cudaGetLastError() behind each launch; "
+        "compute-sanitizer names the access that is not allowed"
+    )
+    yield build_finding(
+        RULE,
+        f"{format_several(count, 'call')} failed, the first of them {first['name']} with "
+        f"{name_error(first['return_value'])}: what was recorded is not the program that is meant.",
+        Evidence(
+            [
+                f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
+                for row in failed.head(_MOST).iter_rows(named=True)
+            ]
+        ),
+        Advice(
+            fix=f"{precise}; {look}" if precise else look,
+            verify="sightline findings AFTER: this is gone",
+            sources=("CUDA Runtime API, cudaError",),
+        ),
+        severity="warning",
+        confidence="high",
+        states_limit=True,
+        is_asked=no_launch or bool(codes & STICKY),
+    )
