@@ -45,6 +45,16 @@ def test_an_upload_before_the_products_gains_no_step_anything(tmp_path: Path) ->
     assert "happens once" in first.summary
 
 
+def test_a_fill_before_the_products_is_named(tmp_path: Path) -> None:
+    """12 ms of zeros, which nobody may need."""
+    fill = kernel("Memset (Device)", 10, 12_000, cat="gpu_memset", bytes=2_400_000_000)
+    events = launched(0, fill, "cudaMemset", dur=12_020)
+    run = select_repeating(opened(tmp_path, [*events, *products(12_080)]))
+    (found,) = answers(run, "start-up")
+    assert any("in copies, the largest: fill, 2.400 GB in 12.00 ms" in e for e in found.evidence)
+    assert "fill only what is read before it is written" in found.fix
+
+
 def test_the_screen_says_what_its_figures_are_of(tmp_path: Path) -> None:
     answer = Session.of(uploaded(tmp_path)).answer()
     assert answer.window[0]["window"] == f"the {PRODUCTS - 1} steps that repeat"

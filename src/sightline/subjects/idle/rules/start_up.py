@@ -216,11 +216,11 @@ def _name_cause(part: Run, rule: str, ns: int, found: Mapping[str, list[Finding]
 
 
 def _find_largest_copy(part: Run) -> dict[str, Any] | None:
-    """The copy that takes a tenth of the time or more."""
+    """The copy or fill that takes a tenth of the time or more."""
     window = part.ask("windows").row(0, named=True)
     used = ["kind", "copy_kind", "src_kind", "dst_kind", "start_ns", "end_ns", "bytes"]
     copies = part.table("device_ops", used).filter(
-        (pl.col("kind") == "memcpy")
+        pl.col("kind").is_in(["memcpy", "memset"])
         & pl.col("start_ns").is_between(window["window_start_ns"], window["window_end_ns"])
     )
     length = pl.col("end_ns") - pl.col("start_ns")
@@ -238,15 +238,18 @@ def _describe_copy(copy: Mapping[str, Any] | None) -> str:
     size = copy["bytes"]
     moved = f", {format_bytes(size)} in" if size else ","
     rate = f" ({size / copy['ns']:.3g} GB/s)" if size and copy["ns"] else ""
-    return f", the largest: {copy['copy_kind'] or 'copy'}{way}{moved} {format_ns(copy['ns'])}{rate}"
+    name = "fill" if copy["kind"] == "memset" else copy["copy_kind"] or "copy"
+    if name == "fill":
+        way = ""
+    return f", the largest: {name}{way}{moved} {format_ns(copy['ns'])}{rate}"
 
 
 def _advise_copy(copy: Mapping[str, Any] | None, ns: int) -> str:
-    """What to do about a copy that is most of the part, where its memory is not pinned."""
-    if (
-        copy is None
-        or 2 * copy["ns"] < ns
-        or "pageable" not in (copy["src_kind"], copy["dst_kind"])
-    ):
+    """What to do about a fill that is most of the part, or a copy whose memory is not pinned."""
+    if copy is None or 2 * copy["ns"] < ns:
+        return ""
+    if copy["kind"] == "memset":
+        return "fill only what is read before it is written, or allocate no more than is used; "
+    if "pageable" not in (copy["src_kind"], copy["dst_kind"]):
         return ""
     return "copy less, or from and to pinned memory (cudaHostAlloc, cudaHostRegister); "
