@@ -17,7 +17,7 @@ typedef struct {
 
 /* Fields that NVML gives as unsigned int; the others here are unsigned long long. */
 static int is_int_field(unsigned id) {
-  return id == 82 || id == 1 || id == 2 || (id >= 142 && id <= 145) || (id >= 185 && id <= 192);
+  return id == 82 || id == 1 || id == 2 || (id >= 142 && id <= 145) || (id >= 185 && id <= 192) || id == 230;
 }
 
 Return nvmlDeviceGetFieldValues(Device *device, int count, Field *fields) {
