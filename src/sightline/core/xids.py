@@ -117,8 +117,10 @@ def list_xids() -> Mapping[int, Xid]:
     text = files("sightline.core").joinpath("xids.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return {
-        int(code): Xid(int(code), *words, tuple(filter(None, suggested.split(","))))
-        for code, *words, suggested in rows
+        int(code): Xid(
+            int(code), name, text, now, then, event, tuple(filter(None, more.split(",")))
+        )
+        for code, name, text, now, then, event, more in rows
     }
 
 

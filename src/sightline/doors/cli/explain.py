@@ -1,8 +1,8 @@
-"""The page of a rule, an analysis or an XID: what it looks for or means, what to do.
+"""The page of a rule, an analysis or an XID: what it means, and what to do.
 
 sightline explain launch_bound
 sightline explain idle_gaps
-sightline explain xid 79                     what the driver reported, and who must act
+sightline explain xid 79                     what it means, and who must act
 sightline explain mine --rules mine.yaml     a rule of your own
 """
 
