@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sightline.mig.models import list_models
+from sightline.mig.live import list_own_gpus
+from sightline.mig.models import find_model, list_models
 from sightline.mig.planner import plan_gpus
 from sightline.mig.wants import parse_want
 from sightline.views.terminal.mig_screen import draw_plan
@@ -141,3 +142,37 @@ def test_no_more_than_six_pictures() -> None:
     fleet = [(model, 1) for model in list_models()]
     plan = plan_gpus(fleet, [parse_want("sm=100%,count=12,name=all")])
     assert "6 more kinds of cuts: --json lists them" in list(draw_plan(plan, 12))
+
+
+def test_what_nvml_says_of_a_profile_wins_over_the_table(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    gpu = fake.make_h200()
+    # NVML's number of the profile is no GPU instance id: 2 is 3g, whose id is 9.
+    gpu.values |= {
+        "GpuInstanceProfile/2.id": 9, "GpuInstanceProfile/2.multiprocessorCount": 61,
+        "GpuInstanceProfile/2.memorySizeMB": 70_000, "GpuInstanceProfile/2.instanceCount": 2,
+    }  # fmt: skip
+    want = ("--want", "memory=70GB,name=big")
+    with fake.use_scenario(fake.Scenario([gpu]), nvml_library, tmp_path):
+        own = list_own_gpus()
+        told = sightline("mig", *want, "--json")
+    (only,) = own
+    size = only.model.sizes["3g"]
+    assert (size.sms, size.memory_bytes, size.is_proven) == (61, 70_000 << 20, True)
+    assert only.model.sizes["1g"] == find_model("H200").sizes["1g"]
+    # The table's estimate is 4 x 1g's 16.0 GiB = 68.7 GB; this board's 3g has 73.4.
+    assert find_model("H200").sizes["3g"].memory_bytes < 70e9
+    (instance,) = json.loads(told.out)["gpus"][0]["instances"]
+    assert instance["profile"] == "3g.71gb"
+
+
+def test_commands_are_for_the_numbers_of_this_machines_gpus(
+    nvml_library: Path, tmp_path: Path
+) -> None:
+    other = fake.make_h200(0)
+    other.values["PciInfo.pciDeviceId"] = 0x1EB810DE  # a T4
+    machine = fake.Scenario([other, fake.make_h200(1), fake.make_h200(2)])
+    with fake.use_scenario(machine, nvml_library, tmp_path):
+        told = sightline("mig", "--want", "7g.141gb:2", "--to", "nvidia-smi")
+    assert "nvidia-smi mig -i 1,2 -cgi 0:0 -C" in told.out

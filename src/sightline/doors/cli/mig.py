@@ -116,28 +116,14 @@ def _collect_fleet(args: argparse.Namespace) -> list[tuple[Model, int]]:
 
 
 def _find_own() -> list[tuple[Model, int]]:
-    from sightline.mig.models import find_by_pci
-    from sightline.record.nvml.library import Unavailable, connect_nvml, find_gpus
+    """The models of this machine's GPUs, with how many there are of each."""
+    from sightline.mig.live import list_own_gpus
 
-    try:
-        nvml = connect_nvml()
-        gpus = find_gpus(nvml)
-    except Unavailable:
-        return []
     counts: dict[str, int] = {}
     models: dict[str, Model] = {}
-    try:
-        for gpu in gpus:
-            if gpu.handle is None:
-                continue
-            model = find_by_pci(int(nvml.nvmlDeviceGetPciInfo(gpu.handle).pciDeviceId))
-            if model is not None:
-                models[model.name] = model
-                counts[model.name] = counts.get(model.name, 0) + 1
-    except nvml.NVMLError:
-        return []
-    finally:
-        nvml.nvmlShutdown()
+    for gpu in list_own_gpus():
+        models.setdefault(gpu.model.name, gpu.model)
+        counts[gpu.model.name] = counts.get(gpu.model.name, 0) + 1
     return [(models[name], count) for name, count in counts.items()]
 
 
@@ -149,14 +135,15 @@ def _plan(args: argparse.Namespace, fleet: list[tuple[Model, int]], wants: list[
     plan = plan_gpus(fleet, wants)
     code = GATE_FAILED if sum(plan.unserved) else 0
     if args.apply:
-        if args.gpu and fleet != _find_own():
+        own = [(model.name, count) for model, count in _find_own()]
+        if [(model.name, count) for model, count in fleet] != own:
             raise RequestError(
                 "these are not the GPUs of this machine, so the plan cannot be carried out here",
                 hint="Print its commands:  --to nvidia-smi",
             )
         if len(fleet) > 1:
             raise RequestError("--apply is for GPUs of one model")
-        _apply(commands.list_steps(plan))
+        _apply(commands.list_steps(plan, _list_own_numbers(fleet[0][0])))
         return code
     if args.to == "nvidia-smi":
         if plan.used > commands.MOST_OF_ONE_MACHINE:
@@ -164,7 +151,8 @@ def _plan(args: argparse.Namespace, fleet: list[tuple[Model, int]], wants: list[
                 f"{plan.used} GPUs are of several machines, and nvidia-smi is of one",
                 hint="--to mig-parted has a configuration for each cut",
             )
-        print(commands.write_script(commands.list_steps(plan)))
+        numbers = _list_own_numbers(fleet[0][0]) if not args.gpu and len(fleet) == 1 else None
+        print(commands.write_script(commands.list_steps(plan, numbers)))
         return code
     if args.to is not None:
         writers: dict[str, Any] = {
@@ -176,6 +164,13 @@ def _plan(args: argparse.Namespace, fleet: list[tuple[Model, int]], wants: list[
         return code
     _show(args, fleet, plan)
     return code
+
+
+def _list_own_numbers(model: Model) -> list[int]:
+    """The numbers of this machine's GPUs of a model: others may lie between them."""
+    from sightline.mig.live import list_own_gpus
+
+    return [gpu.number for gpu in list_own_gpus() if gpu.model.name == model.name]
 
 
 def _apply(steps: list[Any]) -> None:
