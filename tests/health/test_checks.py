@@ -17,7 +17,8 @@ WELL = {
     "pcie_generation_max": 5, "utilization": 100, "nvlinks_up": 18, "nvlink_recoveries": 0,
     "clock_reasons": 4, "temperature": 60, "power_limit": 700, "power_limit_default": 700,
     "persistence": 1, "ecc_mode": 1, "ecc_mode_pending": 1, "mig_mode": 0, "mig_mode_pending": 0,
-    "memory_used": 9e9, "processes": 1,
+    "memory_used": 9e9, "processes": 1, "host_to_device": 55, "device_to_host": 48,
+    "peer_bandwidth": 335,
 }  # fmt: skip
 
 
@@ -25,7 +26,7 @@ def make_node() -> Node:
     """A node on which nothing is wrong, four GPUs of it at work."""
     node = Node("node1")
     for number in range(4):
-        gpu = Gpu(number, "NVIDIA H100", values=dict(WELL), processes=[4711 + number])
+        gpu = Gpu(number, "NVIDIA H100 80GB HBM3", values=dict(WELL), processes=[4711 + number])
         gpu.values["temperature"] += number
         node.gpus.append(gpu)
     node.ports = [
@@ -57,6 +58,10 @@ def event(kind: str, text: str, device: int | None = 2) -> Callable[[Node], None
 
 def lose(node: Node) -> None:
     node.gpus[2].lost = "GPU is lost"
+
+
+def set_name(name: str) -> Callable[[Node], None]:
+    return lambda node: setattr(node.gpus[2], "name", name)
 
 
 def set_host(**changed: float) -> Callable[[Node], None]:
@@ -133,12 +138,15 @@ BROKEN = [
     ("stuck-processes", set_host(stuck_processes=10), WARN, "", "10 processes wait"),
     ("kernel-errors", event("machine-check", "CPU 3: bank 7"), FAIL, "", "bank 7"),
     ("kernel-errors", event("out-of-memory", "Out of memory: Killed process"), WARN, "", "Killed"),
+    ("host-bandwidth", values(host_to_device=26.0), FAIL, "GPU 2", "26.0 GB/s to it; 48 are"),
+    ("host-bandwidth", set_name("NVIDIA L4"), UNCHECKED, "GPU 2", "no threshold is known"),
+    ("peer-bandwidth", values(peer_bandwidth=162.4), FAIL, "GPU 2", "162.4 GB/s from its slowest"),
     ("other-tools", event("check-failed", "SRAM", 1), FAIL, "None, GPU 1", "SRAM"),
 ]  # fmt: skip
 
 
 def test_a_healthy_node_passes_all_checks() -> None:
-    judged = judge_node(make_node())
+    judged = judge_node(make_node(), "long")
     assert {one.check.name: grade([one]) for one in judged} == {
         check.name: PASS for check in list_checks()
     }

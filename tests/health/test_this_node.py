@@ -174,3 +174,33 @@ def test_amd_smi_and_dcgm_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     said = {(name, where) for _, name, where, _ in list_problems(node)}
     assert ("ecc-uncorrected", "GPU 0") in said
     assert ("other-tools", "hardware/memory, GPU 0") in said
+
+
+def test_nvbandwidth_is_run_at_medium_level(
+    nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = [
+        {"name": "host_to_device_memcpy_ce", "bandwidth_matrix": [["55.1", "26.4"]]},
+        {"name": "device_to_host_memcpy_ce", "bandwidth_matrix": [["53.9", "54.0"]]},
+        {
+            "name": "device_to_device_memcpy_read_ce",
+            "bandwidth_matrix": [["N/A", "380.2"], ["380.5", "0.00"]],
+        },
+    ]
+    programs = tmp_path / "bin"
+    put_program(programs, "nvbandwidth", json.dumps({"nvbandwidth": {"testcases": tests}}))
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    root = make_root(tmp_path / "root", gpus=2)
+    machine = fake.Scenario([fake.make_h200(0), fake.make_h200(1)])
+    with fake.use_scenario(machine, nvml_library, tmp_path):
+        node = read_this_node("medium", root)
+        put_program(programs, "nvbandwidth", "not JSON")
+        without = read_this_node("medium", root)
+    judged = {one.check.name: one for one in judge_node(node, "medium")}
+    assert [(v.state, v.where) for v in judged["host-bandwidth"].verdicts] == [
+        ("pass", "GPU 0"), ("fail", "GPU 1")
+    ]  # fmt: skip
+    assert {v.state for v in judged["peer-bandwidth"].verdicts} == {"pass"}
+    (host,) = [one for one in judge_node(without, "medium") if one.check.name == "host-bandwidth"]
+    assert "nvbandwidth is not installed" in host.verdicts[0].text
+    assert "host-bandwidth" not in {one.check.name for one in judge_node(node)}

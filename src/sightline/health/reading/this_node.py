@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sightline.errors import SightlineError
 from sightline.health.node import Node
+from sightline.health.reading.bandwidth import measure_bandwidth
 from sightline.health.reading.host import read_host
 from sightline.health.reading.kernel import read_kernel_log
 from sightline.health.reading.nvml import read_nvml
@@ -30,6 +31,7 @@ def read_this_node(level: str = "quick", root: Path = Path("/")) -> Node:
         node = merge_nodes([node, _read_tool(_AMD, "amd-smi is not installed", "amd")])
     read_host(node, root)
     if level in _DIAGNOSTICS:
+        measure_bandwidth(node)
         suite, limit_s = _DIAGNOSTICS[level]
         command = ("dcgmi", "diag", "-r", suite, "--json")
         why = "dcgmi is not installed, or its diagnostics did not run"
