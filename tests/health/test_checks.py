@@ -60,6 +60,11 @@ def lose(node: Node) -> None:
     node.gpus[2].lost = "GPU is lost"
 
 
+def narrow_all(node: Node) -> None:
+    for gpu in node.gpus:
+        gpu.values["pcie_width"] = 8
+
+
 def set_name(name: str) -> Callable[[Node], None]:
     return lambda node: setattr(node.gpus[2], "name", name)
 
@@ -102,8 +107,9 @@ BROKEN = [
     ("rows-remapped", values(rows_uncorrected=512), FAIL, "GPU 2", "512 rows"),
     ("pages-retired", values(pages_uncorrected=3), FAIL, "GPU 2", "63 pages"),
     ("page-retirement-pending", values(page_pending=1), WARN, "GPU 2", "next reset"),
-    ("pcie-width", values(pcie_width=8), FAIL, "GPU 2", "8 PCIe lanes instead of 16"),
-    ("pcie-generation", values(pcie_generation=1), FAIL, "GPU 2", "generation 1 instead of 5"),
+    ("pcie-width", values(pcie_width=8), FAIL, "GPU 2", "8 PCIe lanes, its siblings 16"),
+    ("pcie-generation", values(pcie_generation=1), FAIL, "GPU 2", "1 as PCIe generation, its"),
+    ("pcie-width", narrow_all, WARN, "GPU 2", "8 PCIe lanes where 16 are possible"),
     ("nvlink-state", values(nvlinks_up=17), FAIL, "GPU 2", "17 of 18 NVLinks"),
     ("nvlink-errors", values(nvlink_recoveries=3), WARN, "GPU 2", "recovered 3 times"),
     ("power-brake", values(clock_reasons=0x88), FAIL, "GPU 2", "power brake"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sightline.core.units import format_bytes
-from sightline.health.check import FAIL, WARN, Check, Verdict, fail, find_reason, warn
-from sightline.health.node import Gpu, Node
+from sightline.health.check import FAIL, UNCHECKED, WARN, Check, Verdict, fail, find_reason, warn
+from sightline.health.node import ELSEWHERE, Gpu, Node
 
 # nvml.h, nvmlClocksEventReason*: hardware slowdown, its thermal part, the power brake.
 _BRAKE, _HW_THERMAL, _HW_SLOWDOWN, _SW_THERMAL = 0x80, 0x40, 0x8, 0x20
@@ -19,18 +19,38 @@ _HELD_BYTES = 1_000_000_000
 _DRIVER = "NVIDIA's driver: nvidia-smi -q"
 
 
-def _judge_width(gpu: Gpu) -> Verdict | None:
-    now, most = gpu.values["pcie_width"], gpu.values["pcie_width_max"]
-    if 0 < now < most:
-        return fail(f"{now:.0f} PCIe lanes instead of {most:.0f}")
-    return None
+def _judge_width(node: Node) -> Iterator[Verdict]:
+    yield from _judge_link(node, "pcie_width", "PCIe lanes", lambda gpu: True)
 
 
-def _judge_generation(gpu: Gpu) -> Verdict | None:
-    now, most = gpu.values["pcie_generation"], gpu.values["pcie_generation_max"]
-    if gpu.values["utilization"] < _BUSY_PCT or not 0 < now < most:
-        return None
-    return fail(f"PCIe generation {now:.0f} instead of {most:.0f}, under load")
+def _judge_generation(node: Node) -> Iterator[Verdict]:
+    def works(gpu: Gpu) -> bool:
+        return gpu.values.get("utilization", 0) >= _BUSY_PCT
+
+    yield from _judge_link(node, "pcie_generation", "as PCIe generation", works)
+
+
+def _judge_link(
+    node: Node, fact: str, words: str, is_judged: Callable[[Gpu], bool]
+) -> Iterator[Verdict]:
+    """Below a sibling fails; below what GPU and slot can do warns: a server may be built so."""
+    known = [gpu for gpu in node.gpus if {fact, f"{fact}_max"} <= gpu.values.keys()]
+    if not node.gpus:
+        yield Verdict(UNCHECKED, find_reason(node, fact))
+    for gpu in node.gpus:
+        if gpu not in known:
+            why = gpu.lost or gpu.missing.get(fact) or gpu.missing.get("*") or ELSEWHERE
+            yield Verdict(UNCHECKED, why, f"GPU {gpu.number}")
+            continue
+        now, most = gpu.values[fact], gpu.values[f"{fact}_max"]
+        siblings = [other.values[fact] for other in known if other.name == gpu.name]
+        if not 0 < now < most or not is_judged(gpu):
+            continue
+        where = f"GPU {gpu.number}"
+        if max(siblings) > now:
+            yield Verdict(FAIL, f"{now:.0f} {words}, its siblings {max(siblings):.0f}", where)
+        else:
+            yield Verdict(WARN, f"{now:.0f} {words} where {most:.0f} are possible", where)
 
 
 def _judge_nvlinks(node: Node) -> Iterator[Verdict]:
@@ -38,7 +58,7 @@ def _judge_nvlinks(node: Node) -> Iterator[Verdict]:
     ups = {gpu.number: gpu.values.get("nvlinks_up") for gpu in node.gpus}
     most = max((up for up in ups.values() if up is not None), default=None)
     if most is None:
-        yield Verdict("not checked", find_reason(node, "nvlinks_up"))
+        yield Verdict(UNCHECKED, find_reason(node, "nvlinks_up"))
         return
     for number, up in ups.items():
         if up is not None and up < most:
@@ -67,7 +87,7 @@ def _judge_siblings(node: Node) -> Iterator[Verdict]:
         gpu.number: gpu.values["temperature"] for gpu in node.gpus if "temperature" in gpu.values
     }
     if len(known) < 3:
-        yield Verdict("not checked", "fewer than three GPUs have a temperature")
+        yield Verdict(UNCHECKED, "fewer than three GPUs have a temperature")
         return
     middle = statistics.median(known.values())
     for number, celsius in known.items():
@@ -112,7 +132,7 @@ def _judge_held(gpu: Gpu) -> Verdict | None:
 
 def _judge_zombies(node: Node) -> Iterator[Verdict]:
     if not any("processes" in gpu.values for gpu in node.gpus):
-        yield Verdict("not checked", find_reason(node, "processes"))
+        yield Verdict(UNCHECKED, find_reason(node, "processes"))
     for gpu in node.gpus:
         for pid in gpu.processes:
             state = node.texts.get(f"process {pid}")
@@ -127,20 +147,18 @@ CHECKS = (
     Check(
         "pcie-width",
         "lanes of the link to the host",
-        "fewer than GPU and slot can have",
+        "fewer than a sibling fails, than GPU and slot can have warns",
         _DRIVER,
-        "reseat the GPU or its riser; replace the cable",
-        ("pcie_width", "pcie_width_max"),
-        _judge_width,
+        "reseat the GPU or its riser, unless the server is built so; check again under load",
+        judge_node=_judge_width,
     ),
     Check(
         "pcie-generation",
         "speed of the link to the host",
-        "lower than GPU and slot can have, while the GPU works",
+        "while the GPU works: lower than a sibling fails, than GPU and slot can have warns",
         _DRIVER,
         "look for AER errors in the kernel log; reseat the GPU",
-        ("pcie_generation", "pcie_generation_max", "utilization"),
-        _judge_generation,
+        judge_node=_judge_generation,
     ),
     Check(
         "nvlink-state",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sightline.core.units import format_bytes, format_several
-from sightline.health.check import FAIL, WARN, Check, Verdict
+from sightline.health.check import FAIL, UNCHECKED, WARN, Check, Verdict
 from sightline.health.node import Node
 
 _LITTLE_DISK_PCT, _NO_DISK_PCT = 10, 3  # ours: a checkpoint or a container image fills the rest
@@ -22,7 +22,7 @@ def _judge_count(node: Node) -> Iterator[Verdict]:
         if name.startswith("gpus by ")
     }
     if not counts:
-        yield Verdict("not checked", node.why_missing("gpus"))
+        yield Verdict(UNCHECKED, node.why_missing("gpus"))
         return
     said = ", ".join(f"{name} sees {count}" for name, count in counts.items())
     expected = node.expected.get("gpus")
@@ -47,7 +47,7 @@ def _judge_fabric_manager(node: Node) -> Iterator[Verdict]:
 
 def _judge_ports(node: Node) -> Iterator[Verdict]:
     if not node.ports:
-        yield Verdict("not checked", node.why_missing("ports"))
+        yield Verdict(UNCHECKED, node.why_missing("ports"))
         return
     fastest = max(port.gbit_per_s or 0 for port in node.ports)
     least = node.expected.get("ib", fastest)
@@ -64,7 +64,7 @@ def _judge_ports(node: Node) -> Iterator[Verdict]:
 
 def _judge_port_errors(node: Node) -> Iterator[Verdict]:
     if not node.ports:
-        yield Verdict("not checked", node.why_missing("ports"))
+        yield Verdict(UNCHECKED, node.why_missing("ports"))
         return
     for port in node.ports:
         flaps = port.counters.get("link_downed", 0)
@@ -103,7 +103,7 @@ def _judge_disks(node: Node) -> Iterator[Verdict]:
         if name.startswith("disk free ")
     }
     if not disks:
-        yield Verdict("not checked", node.why_missing("disks"))
+        yield Verdict(UNCHECKED, node.why_missing("disks"))
     for place, free in disks.items():
         if free < _LITTLE_DISK_PCT:
             state = FAIL if free < _NO_DISK_PCT else WARN

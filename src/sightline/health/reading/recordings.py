@@ -13,7 +13,7 @@ from sightline.core.watched_metrics import METRICS
 from sightline.health.node import Event, Gpu, Node
 
 # Metrics as sightline names them, as DCGM does, and as nvidia-smi -q and amd-smi write theirs, all
-# with _ for what is no letter or digit. Of several that match the values are added.
+# with _ for what is no letter or digit.
 _FACTS = {
     "recovery_action": "recovery action",
     "ecc_corrected": "corrected ECC errors",
@@ -32,9 +32,9 @@ _FACTS = {
     "power_limit": "power limit",
 }
 _FOREIGN = {
-    "ecc_uncorrected": r"ecc_errors_volatile_(?:\w+_)?(?:\w*_)?uncorrectable(?:_total)?"
+    "ecc_uncorrected": r"ecc_errors_volatile_(?:\w+_)?uncorrectable(?:_total|_parity|_secded)?"
     r"|ecc_total_uncorrectable_count|total_uncorrectable_count",
-    "ecc_corrected": r"ecc_errors_volatile_(?:\w+_)?(?:\w*_)?correctable(?:_total)?"
+    "ecc_corrected": r"ecc_errors_volatile_(?:\w+_)?correctable(?:_total)?"
     r"|ecc_total_correctable_count|total_correctable_count",
     "rows_uncorrected": r"remapped_rows_(?:remapped_row_unc|uncorrectable_error)",
     "pages_corrected": r"retired_pages_(?:multiple_single_bit_retirement_retired_count|"
@@ -44,7 +44,7 @@ _FOREIGN = {
     "pcie_width_max": r".*link_widths?_max(?:_link_width)?",
     "pcie_generation": r".*pcie_gen(?:eration)?_current(?:_link_gen)?",
     "pcie_generation_max": r".*pcie_gen(?:eration)?_max(?:_link_gen)?",
-    "power_limit_default": r".*default_power_limit",
+    "power_limit_default": r"(?:(?:gpu_)?power_readings_)?default_power_limit",
 }
 
 
@@ -137,7 +137,9 @@ def _name_facts(
         name = _simplify(metric)
         for fact, pattern in patterns.items():
             if pattern.fullmatch(name):
-                facts[fact] = facts.get(fact, 0.0) + value
+                # Errors of several memories are added; anything else is there once.
+                before = facts.get(fact, 0.0) if fact.startswith("ecc_") else 0.0
+                facts[fact] = before + value
     return facts
 
 
