@@ -400,7 +400,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line ==============NVSMI LOG==============',
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -410,7 +410,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the element nvidia_smi_log',
         suffixes=('.xml',),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(

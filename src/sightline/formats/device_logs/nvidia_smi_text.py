@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
