@@ -137,3 +137,23 @@ def test_a_fleet_by_ssh_and_srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]
     data = json.loads(sightline("health", "--fleet", "n1", "--by", by, "--json").out)
     assert data == [{"node": "n1", "state": "pass", "failed": 0, "problems": []}]
+
+
+@pytest.mark.pages
+def test_pages_of_a_node_and_of_a_fleet(
+    kernel_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "node.html"
+    told = sightline("health", kernel_log, "-o", page)
+    assert (told.code, told.out) == (1, "")
+    assert page.stat().st_size > 50_000
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(STUB)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    fleet = tmp_path / "fleet.html"
+    assert sightline("health", "--fleet", "n[1-3]", "-o", fleet).code == 1
+    assert fleet.stat().st_size > 50_000
+    over = sightline("health", kernel_log, "-o", kernel_log)
+    assert over.code == 2 and kernel_log.read_text() == KERNEL

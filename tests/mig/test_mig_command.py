@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,6 +13,7 @@ from sightline.mig.live import list_own_gpus
 from sightline.mig.models import find_model, list_models
 from sightline.mig.planner import plan_gpus
 from sightline.mig.wants import parse_want
+from sightline.views.html.mig import draw_gpu
 from sightline.views.terminal.mig_screen import draw_plan
 from support import fake_nvml as fake
 from support.command import sightline
@@ -176,3 +178,24 @@ def test_commands_are_for_the_numbers_of_this_machines_gpus(
     with fake.use_scenario(machine, nvml_library, tmp_path):
         told = sightline("mig", "--want", "7g.141gb:2", "--to", "nvidia-smi")
     assert "nvidia-smi mig -i 1,2 -cgi 0:0 -C" in told.out
+
+
+@pytest.mark.pages
+def test_a_page_with_pictures(tmp_path: Path) -> None:
+    page = tmp_path / "plan.html"
+    name = "memory=30GB,name=<script>alert(1)</script>"
+    told = sightline("mig", *H100, "--want", "1g.10gb:3", "--want", name, "-o", page)
+    assert told.code == 0 and told.out == ""
+    assert "<script>alert" not in page.read_text() and page.stat().st_size > 50_000
+
+
+def test_pictures_show_instances_what_is_free_and_what_is_wasted() -> None:
+    wants = [parse_want("3g.40gb"), parse_want("memory=9GB,sm=22%,name=<b>&")]
+    plan = plan_gpus([(find_model("H100-80GB"), 1)], wants)
+    for dark in (False, True):
+        svg = ElementTree.fromstring(draw_gpu(plan.gpus[0], plan, dark=dark))
+        texts = [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
+        assert texts[:4] == ["free: 2g.20gb", "2g.20gb", "<b>&", "3g.40gb"]
+        assert texts[-1] == (
+            "in no instance: 2 of 7 compute slices, 2 of 8 memory slots, 40 of 132 SMs"
+        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sightline.core.units import format_several
 from sightline.mig.models import WHOLE, Model
 from sightline.mig.planner import Plan
 from sightline.mig.wants import Want, list_fitting
@@ -76,7 +77,7 @@ def advise_sharing(plan: Plan, model: Model, gpus: int, *, isolate: bool) -> Adv
     mig = None if sum(plan.unserved) else plan.used
     mps = _pack(wants, model, gpus, with_sms=True)
     turns = _pack(wants, model, gpus, with_sms=False)
-    few = f"{mig} GPU{'s' if mig != 1 else ''}"
+    few = format_several(mig or 0, "GPU")
     if isolate:
         why = "isolation is required, and only MIG has it in hardware"
         if mig is None:
@@ -92,7 +93,10 @@ def advise_sharing(plan: Plan, model: Model, gpus: int, *, isolate: bool) -> Adv
         return Advice(mig, mps, turns, "MIG", why.replace("GPU serve", "GPU serves"))
     if mps is not None:
         than = few if mig is not None else "more than there are"
-        why = f"it needs {mps}, MIG {than}; but all clients must be one user's and end with a fault"
+        why = (
+            f"it needs {format_several(mps, 'GPU')}, MIG {than}; but all programs must be of one "
+            "user, and a fault of one ends all"
+        )
         return Advice(mig, mps, turns, "MPS", why)
     if turns is not None:
         why = "together they need more SMs than there are, but their memory fits: each gets slower"

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from sightline.doors.cli._shared import GATE_FAILED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sightline.health.judge import Judged
     from sightline.health.node import Node
 
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by", choices=("ssh", "srun"), default="ssh", help="how the fleet is reached"
     )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a page (.html)")
     parser.add_argument("--json", action="store_true", help="print as data")
 
 
@@ -65,7 +68,11 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         return _print(list(health_screen.list_devices(node)), _describe_devices(node), args)
     judged = judge_node(node, args.level)
-    if args.nhc:
+    if args.output:
+        from sightline.views.html.health import write_node_page
+
+        _write_page(args, lambda: write_node_page(node, judged))
+    elif args.nhc:
         line = health_screen.write_nhc_line(judged)
         if line:
             print(line)
@@ -116,8 +123,19 @@ def _ask_fleet(args: argparse.Namespace) -> int:
     for text in args.expect or ():
         words += ["--expect", text]
     nodes = ask_fleet(expand_hosts(args.fleet), args.by, words)
-    _print(list(draw_fleet(nodes)), nodes, args)
+    if args.output:
+        from sightline.views.html.health import write_fleet_page
+
+        _write_page(args, lambda: write_fleet_page(nodes))
+    else:
+        _print(list(draw_fleet(nodes)), nodes, args)
     return GATE_FAILED if any(node["state"] in ("fail", "error") for node in nodes) else 0
+
+
+def _write_page(args: argparse.Namespace, write: Callable[[], bytes]) -> None:
+    from sightline.doors.cli._output import deliver
+
+    deliver(args.output, args.recordings, write, None)
 
 
 def _print(lines: list[str], data: Any, args: argparse.Namespace) -> int:

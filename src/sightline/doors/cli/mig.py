@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list", action="store_true", help="list GPUs and profiles, and end")
     parser.add_argument("--layouts", action="store_true", help="list all ways to cut the GPU")
     parser.add_argument("--apply", action="store_true", help="print the commands, then run them")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a page with pictures (.html)")
     parser.add_argument("--json", action="store_true", help="print as data")
 
 
@@ -197,6 +198,15 @@ def _show(args: argparse.Namespace, fleet: list[tuple[Model, int]], plan: Plan) 
     model, count = fleet[0]
     others = list_alternatives(model, count, plan.wants) if len(fleet) == 1 else []
     advice = advise_sharing(plan, model, count, isolate=args.isolate) if len(fleet) == 1 else None
+    if args.output:
+        from sightline.doors.cli._output import deliver
+        from sightline.views.html.mig import write_page
+
+        available = sum(count for _, count in fleet)
+        deliver(
+            args.output, args.recordings, lambda: write_page(plan, available, others, advice), None
+        )
+        return
     if args.json:
         told = _describe_plan(plan)
         told["alternatives"] = [

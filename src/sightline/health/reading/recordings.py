@@ -90,7 +90,12 @@ def read_recordings(run: Run) -> Node:
         gpu = Gpu(int(number), str((devices.get(number) or {}).get("name") or ""))
         gpu.values = _name_facts(last.get(number, {}), patterns)
         node.gpus.append(gpu)
-    lost = {e["device_id"]: str(e["text"]) for e in events if e["event"] == "device-lost"}
+    # nvidia-smi's words, without the list of all that they stand instead of.
+    lost = {
+        e["device_id"]: str(e["text"]).partition(": no ")[0]
+        for e in events
+        if e["event"] == "device-lost"
+    }
     for gpu in node.gpus:
         gpu.lost = lost.get(gpu.number)
     node.events = [
