@@ -39,6 +39,7 @@ def make_node() -> Node:
     }  # fmt: skip
     node.texts = {
         "driver (kernel)": "575.57.08", "driver (NVML)": "575.57.08", "fabric manager": "575.57.08",
+        "CUDA of the driver": "12.4", "CUDA runtime": "12.9", "CUDA of NCCL": "12",
         **{f"process {4711 + n}": "R" for n in range(4)},
     }  # fmt: skip
     node.events = [
@@ -128,6 +129,8 @@ BROKEN = [
     ("gpu-count", set_host(gpus__by__PCIe=3), FAIL, "", "contradiction: NVML sees 4, PCIe sees 3"),
     ("gpu-count", expect(gpus=8), FAIL, "", "8 GPUs are expected: NVML sees 4, PCIe sees 4"),
     ("driver-version", set_text("driver (NVML)", "580.65.06"), FAIL, "", "NVML is of 580.65.06"),
+    ("cuda-version", set_text("CUDA runtime", "13.0"), FAIL, "", "the driver runs up to 12.4"),
+    ("nccl-version", set_text("CUDA of NCCL", "13"), WARN, "", "NCCL is for CUDA 13"),
     ("fabric-manager-version", set_text("fabric manager", "570.1"), FAIL, "", "is of 570.1"),
     ("infiniband", break_port(state="DOWN", physical="Polling"), FAIL, "mlx5_1:1", "is DOWN"),
     ("infiniband", break_port(gbit_per_s=200.0), FAIL, "mlx5_1:1", "200 Gbit/s instead of 400"),

@@ -15,6 +15,8 @@ from sightline.health.reading.kernel import list_events
 from sightline.health.reading.this_node import read_this_node
 from support import fake_nvml as fake
 
+# Of the Python that runs these tests, which may have any CUDA.
+OURS = ("cuda-version", "nccl-version")
 XID = "NVRM: Xid (PCI:0000:13:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 OTHERS = """\
 <6>[  1.0] mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 7: 8c00004000010090
@@ -77,7 +79,8 @@ def test_a_machine_that_is_well(nvml_library: Path, tmp_path: Path) -> None:
     for device in machine.devices:
         device.processes.append(fake.Process(99 - 98, 60 << 30))
     node = read(machine, nvml_library, tmp_path, make_root(tmp_path / "root"))
-    assert list_problems(node) == []
+    assert [p for p in list_problems(node) if p[1] not in OURS] == []
+    assert node.texts["CUDA of the driver"] == "12.9"
     assert node.gpus[3].uuid == "GPU-00000000-0000-0000-0000-000000000003"
     assert node.gpus[3].pci == "00000000:13:00.0"
     assert node.gpus[3].values["nvlinks_up"] == 18
@@ -98,6 +101,7 @@ def test_a_machine_on_which_much_is_wrong(nvml_library: Path, tmp_path: Path) ->
     root = make_root(tmp_path / "root", gpus=7, port="1: DOWN")
     write(root / "dev/kmsg", f"4,2,2,-;{XID}\n{OTHERS}")
     problems = list_problems(read(machine, nvml_library, tmp_path, root))
+    problems = [problem for problem in problems if problem[1] not in OURS]
     assert [(state, name, where) for state, name, where, _ in problems] == [
         ("fail", "recovery-action", "GPU 1"),
         ("fail", "gpu-lost", "GPU 3"),
@@ -116,6 +120,20 @@ def test_a_machine_on_which_much_is_wrong(nvml_library: Path, tmp_path: Path) ->
     ]
     texts = {name: text for _, name, _, text in problems}
     assert texts["gpu-count"] == "contradiction: NVML sees 8, PCIe sees 7"
+
+
+def test_gpus_on_the_bus_that_no_driver_shows(tmp_path: Path) -> None:
+    node = read_this_node(root=make_root(tmp_path / "root", gpus=8))
+    said = {(state, name): text for state, name, _, text in list_problems(node)}
+    assert said["fail", "gpu-count"] == "contradiction: NVML sees 0, PCIe sees 8"
+
+
+def test_what_is_expected_and_not_seen_fails(tmp_path: Path) -> None:
+    node = read_this_node(root=tmp_path)
+    node.expected = {"gpus": 8, "ports": 8}
+    said = {(state, name): text for state, name, _, text in list_problems(node)}
+    assert "8 GPUs are expected, and none is seen: " in said["fail", "gpu-count"]
+    assert "no InfiniBand" in said["fail", "infiniband"]
 
 
 def test_mig_instances_are_listed(nvml_library: Path, tmp_path: Path) -> None:

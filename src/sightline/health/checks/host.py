@@ -21,11 +21,15 @@ def _judge_count(node: Node) -> Iterator[Verdict]:
         for name, value in node.values.items()
         if name.startswith("gpus by ")
     }
+    expected = node.expected.get("gpus")
     if not counts:
-        yield Verdict(UNCHECKED, node.why_missing("gpus"))
+        why = node.why_missing("gpus")
+        if expected is None:
+            yield Verdict(UNCHECKED, why)
+        else:  # what must be there and cannot be seen is not there
+            yield Verdict(FAIL, f"{int(expected)} GPUs are expected, and none is seen: {why}")
         return
     said = ", ".join(f"{name} sees {count}" for name, count in counts.items())
-    expected = node.expected.get("gpus")
     if len(set(counts.values())) > 1:
         yield Verdict(FAIL, f"contradiction: {said}")
     elif expected is not None and set(counts.values()) != {int(expected)}:
@@ -39,6 +43,20 @@ def _judge_driver(node: Node) -> Iterator[Verdict]:
         yield Verdict(FAIL, text)
 
 
+def _judge_cuda(node: Node) -> Iterator[Verdict]:
+    """Within a major version any driver runs any runtime; of an older one it needs a package."""
+    driver, runtime = node.texts["CUDA of the driver"], node.texts["CUDA runtime"]
+    if int(runtime.split(".")[0]) > int(driver.split(".")[0]):
+        text = f"CUDA {runtime} is installed, and the driver runs up to {driver}"
+        yield Verdict(FAIL, text)
+
+
+def _judge_nccl(node: Node) -> Iterator[Verdict]:
+    nccl, runtime = node.texts["CUDA of NCCL"], node.texts["CUDA runtime"]
+    if nccl != runtime.split(".")[0]:
+        yield Verdict(WARN, f"NCCL is for CUDA {nccl}, the runtime is {runtime}")
+
+
 def _judge_fabric_manager(node: Node) -> Iterator[Verdict]:
     manager, driver = node.texts["fabric manager"], node.texts["driver (NVML)"]
     if manager != driver:
@@ -47,7 +65,8 @@ def _judge_fabric_manager(node: Node) -> Iterator[Verdict]:
 
 def _judge_ports(node: Node) -> Iterator[Verdict]:
     if not node.ports:
-        yield Verdict(UNCHECKED, node.why_missing("ports"))
+        is_expected = node.expected.keys() & {"ib", "ports"}
+        yield Verdict(FAIL if is_expected else UNCHECKED, node.why_missing("ports"))
         return
     fastest = max(port.gbit_per_s or 0 for port in node.ports)
     least = node.expected.get("ib", fastest)
@@ -146,6 +165,24 @@ CHECKS = (
         "reboot, or reload the driver: it was updated under running programs",
         ("driver (kernel)", "driver (NVML)"),
         judge_node=_judge_driver,
+    ),
+    Check(
+        "cuda-version",
+        "CUDA as installed and as the driver runs it",
+        "a newer major version than the driver's",
+        "CUDA Compatibility: minor version compatibility",
+        "update the driver, or install NVIDIA's cuda-compat package",
+        ("CUDA of the driver", "CUDA runtime"),
+        judge_node=_judge_cuda,
+    ),
+    Check(
+        "nccl-version",
+        "NCCL and CUDA's runtime, as this Python has them",
+        "another major version of CUDA",
+        "NCCL's packages are built for one major version of CUDA",
+        "pip install nvidia-nccl-cuN of the runtime's N",
+        ("CUDA of NCCL", "CUDA runtime"),
+        judge_node=_judge_nccl,
     ),
     Check(
         "fabric-manager-version",

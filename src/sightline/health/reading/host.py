@@ -23,6 +23,7 @@ def read_host(node: Node, root: Path = Path("/")) -> None:
     _count_gpus(node, root)
     _read_ports(node, root)
     _read_versions(node, root)
+    _read_packages(node)
     _read_memory(node, root)
     _read_processes(node, root)
     _read_disks(node, root)
@@ -43,7 +44,11 @@ def _count_gpus(node: Node, root: Path) -> None:
         vendor = _VENDORS.get(_read(device / "vendor") or "")
         if vendor in ("nvidia", "amd") and (_read(device / "class") or "")[:6] in _CLASSES:
             counts[vendor] = counts.get(vendor, 0) + 1
-    seen = max({gpu.vendor for gpu in node.gpus} or counts or {"nvidia"}, key=len)
+    if counts.get("nvidia") and not node.gpus:
+        # The driver does not show what the bus has: the worst of all contradictions.
+        node.values.setdefault("gpus by NVML", 0.0)
+    vendors = {gpu.vendor for gpu in node.gpus} or counts.keys() or {"nvidia"}
+    seen = "nvidia" if "nvidia" in vendors else next(iter(vendors))
     if counts or "gpus by NVML" in node.values:
         node.values["gpus by PCIe"] = float(counts.get(seen, 0))
     if not counts and not node.gpus:
@@ -90,6 +95,31 @@ def _read_versions(node: Node, root: Path) -> None:
         node.texts["fabric manager"] = version[1]
     else:
         node.missing["fabric manager"] = "nv-fabricmanager is not installed"
+
+
+# Python's packages of CUDA's runtime and of NCCL, with the CUDA that each is for.
+_RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu\d+)?")
+_NCCL = re.compile(r"nvidia-nccl-cu(\d+)")
+
+
+def _read_packages(node: Node) -> None:
+    """CUDA's runtime and NCCL as this Python has them, else the toolkit on the PATH."""
+    from importlib.metadata import distributions
+
+    for package in distributions():
+        name = (package.metadata["Name"] or "").lower().replace("_", "-")
+        if _RUNTIME.fullmatch(name):
+            node.texts["CUDA runtime"] = ".".join(package.version.split(".")[:2])
+        elif found := _NCCL.fullmatch(name):
+            node.texts["CUDA of NCCL"] = found[1]
+    if "CUDA runtime" not in node.texts:
+        told = run_program(("nvcc", "--version"))
+        release = re.search(r"release (\d+\.\d+)", told) if told else None
+        if release:
+            node.texts["CUDA runtime"] = release[1]
+    for fact in ("CUDA runtime", "CUDA of NCCL"):
+        if fact not in node.texts:
+            node.missing[fact] = "neither this Python nor the PATH has it"
 
 
 def _read_memory(node: Node, root: Path) -> None:

@@ -71,11 +71,12 @@ def read_nvml(node: Node) -> None:
         found = find_gpus(nvml)
     except Unavailable as error:
         node.missing["gpus"] = str(error)
-        node.missing["driver (NVML)"] = str(error)
+        node.missing["driver (NVML)"] = node.missing["CUDA of the driver"] = str(error)
         return
     try:
         node.values["gpus by NVML"] = float(len(found))
         _read_text(nvml, node, "driver (NVML)", "nvmlSystemGetDriverVersion")
+        _read_cuda(nvml, node)
         for number, name, handle, problem in found:
             gpu = Gpu(number, name, lost=problem)
             node.gpus.append(gpu)
@@ -90,6 +91,16 @@ def _read_text(nvml: Any, node: Node, fact: str, function: str) -> None:
         node.texts[fact] = _text(getattr(nvml, function)())
     except (nvml.NVMLError, AttributeError) as error:
         node.missing[fact] = str(error)
+
+
+def _read_cuda(nvml: Any, node: Node) -> None:
+    """The newest CUDA that the driver runs, as 12.9: NVML has 12090."""
+    try:
+        number = int(nvml.nvmlSystemGetCudaDriverVersion())
+    except (nvml.NVMLError, AttributeError) as error:
+        node.missing["CUDA of the driver"] = str(error)
+    else:
+        node.texts["CUDA of the driver"] = f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _read_gpu(nvml: Any, gpu: Gpu, handle: Any) -> None:
