@@ -64,6 +64,10 @@ CHECKERS = {
             }
         }
     ),
+    "dcgm_diag_table": "| Diagnostic                | Result                   |\n"
+    "|-----  Hardware  ----------+--------------------------|\n"
+    "| GPU Memory                | Fail - GPUs: 0, 3        |\n"
+    "| Warning                   | ECC errors               |\n",
     "node_health_check": "SUCCESS:  nhc:  Health check passed:  check_gpu_count: 8 and 8\n"
     "ERROR:  nhc:  Health check failed:  check_ecc: GPU id 3: SRAM errors. FaultCode: NHC2019\n",
     "gpud_states": json.dumps(
@@ -85,7 +89,7 @@ CHECKERS = {
 }
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
-ENDLESS |= {"rocprofv3_csv", "node_health_check"}
+ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table"}
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,40 @@ def test_gpud(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+TABLE = """\
+Successfully ran diagnostic for group.
++---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Metadata  ----------+------------------------------------------------|
+| DCGM Version              | 3.1.3                                          |
+|-----  Deployment  --------+------------------------------------------------|
+| NVML Library              | Pass                                           |
+| Persistence Mode          | Warn - GPU: 1                                  |
+| Warning                   | GPU 1 Persistence mode is off                  |
+|                           | for this GPU                                   |
++-----  Hardware  ----------+------------------------------------------------+
+| GPU Memory                | Fail - GPUs: 0, 3                              |
+|-----  Stress  ------------+------------------------------------------------|
+| memory                    | Fail                                           |
+|                           | GPU2: Fail                                     |
+| Warning: GPU2             | ECC errors                                     |
++---------------------------+------------------------------------------------+
+"""
+
+
+def test_dcgms_table(tmp_path: Path) -> None:
+    assert read(tmp_path / "diag.txt", TABLE) == [
+        ("check-passed", "deployment/nvml library", None, ""),
+        ("check-warning", "deployment/persistence mode", 1,
+         "GPU 1 Persistence mode is off for this GPU"),
+        ("check-failed", "hardware/gpu memory", 0, ""),
+        ("check-failed", "hardware/gpu memory", 3, ""),
+        ("check-failed", "stress/memory", None, ""),
+        ("check-failed", "stress/memory", 2, "ECC errors"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "content",
     [

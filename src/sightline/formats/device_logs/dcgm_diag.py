@@ -1,7 +1,8 @@
-"""What `dcgmi diag --json` found: each test of each GPU passed, failed, warned or was skipped.
+"""What `dcgmi diag` found: each test of each GPU passed, failed, warned or was skipped.
 
-From DCGM 4 on results name an entity (`entity_group`, `entity_id`) and warnings are objects;
-before, they name GPUs (`gpu_ids`) and warnings are one text.
+As JSON (--json): from DCGM 4 on results name an entity (`entity_group`, `entity_id`) and warnings
+are objects; before, they name GPUs (`gpu_ids`) and warnings are one text. As the table that it
+prints: sections between dashes, a test a row, `Fail - GPU: 3` or below it `GPU3: Fail`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from sightline.formats.device_logs._check_events import (
 
 IMPORTER = Importer(
     name="dcgm_diag",
-    label="dcgmi diag --json",
-    strong=(rb'"DCGM (?:GPU )?Diagnostic"\s*:\s*\{',),
+    label="dcgmi diag (JSON, table)",
+    strong=(
+        rb'"DCGM (?:GPU )?Diagnostic"\s*:\s*\{',
+        rb"(?:\A|\n)\| Diagnostic +\| Result +\|",
+    ),
     weak=(),
-    looks_like="an object with DCGM Diagnostic, in it test_categories",
+    looks_like="an object with DCGM Diagnostic, or a table with Diagnostic and Result",
     suffixes=(".json", ".txt", ".log"),
     version=1,
     source="https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html",
@@ -38,22 +42,57 @@ IMPORTER = Importer(
 
 _STATES = {"pass": PASSED, "fail": FAILED, "warn": WARNED, "warning": WARNED, "skip": SKIPPED}
 _MOST_DEVICE = 1_000
+_TABLE = re.compile(r"^\| Diagnostic +\| Result +\|", re.MULTILINE)
+_SECTION = re.compile(r"^[|+]-+ +(\S[^|+]*?) +-+\+")
+_ROW = re.compile(r"^\| (.{0,60}?) *\| (.*?) *\|$")
+_RESULT = re.compile(r"^(Pass|Fail|Warn|Warning|Skip)\b(?: - (?:All|GPUs?: ([\d, ]+)))?$")
+_OF_ENTITY = re.compile(r"^(GPU|CPU|\w+) ?(\d{1,3}): (Pass|Fail|Warn|Skip)$")
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tests that have a result. Raises DamagedError where none has."""
     quality: list[Quality] = []
     text = read_text(source, quality)
-    begin = text.find("{")  # dcgmi may warn before it
-    try:
-        document = parse_json(text[max(begin, 0) :], quality)
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON: {error}") from error
-    events = list(_list_results(document))
+    if _TABLE.search(text):
+        events = list(_list_rows(text))
+    else:
+        begin = text.find("{")  # dcgmi may warn before it
+        try:
+            document = parse_json(text[max(begin, 0) :], quality)
+        except (ValueError, RecursionError) as error:
+            why = f"it is no JSON: {error}"
+            raise DamagedError(f"cannot read {source.given}", why=why) from error
+        events = list(_list_results(document))
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no test in it has a result")
     quality.append(note_no_times(0))
     return Imported(make_check_tables(events), Recording("dcgmi diag", of_host=True), quality)
+
+
+def _list_rows(text: str) -> Iterator[CheckEvent]:
+    """Tests of the table, each with the warning that stands below it."""
+    section = name = ""
+    found: list[CheckEvent] = []
+    for line in text.splitlines():
+        if match := _SECTION.match(line):
+            section = match[1].lower()
+            continue
+        row = _ROW.match(line)
+        if row is None:
+            continue
+        label, said = row[1].strip(), row[2]
+        if result := _RESULT.match(said):
+            name = f"{section}/{label.lower()}".strip("/")
+            numbers = re.findall(r"\d{1,3}", result[2] or "")
+            devices: list[int | None] = [int(number) for number in numbers] or [None]
+            found += [CheckEvent(0, _STATES[result[1].lower()], name, d, "") for d in devices]
+        elif (entity := _OF_ENTITY.match(said)) and name:
+            device = int(entity[2]) if entity[1] == "GPU" else None
+            found.append(CheckEvent(0, _STATES[entity[3].lower()], name, device, ""))
+        elif found and (label.startswith(("Warning", "Info", "Error")) or not label):
+            before = found[-1]
+            found[-1] = before._replace(text=f"{before.text} {said}".strip())
+    yield from found
 
 
 def _list_results(document: Any) -> Iterator[CheckEvent]:
