@@ -157,3 +157,11 @@ def test_pages_of_a_node_and_of_a_fleet(
     assert fleet.stat().st_size > 50_000
     over = sightline("health", kernel_log, "-o", kernel_log)
     assert over.code == 2 and kernel_log.read_text() == KERNEL
+
+
+def test_what_is_long_past_can_be_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text("2020-01-01T10:00:00+00:00 n kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1\n")
+    assert sightline("health", log).code == 1
+    assert sightline("health", log, "--since", "2h").code == 0
+    assert sightline("health", log, "--since", "soon").code == 2

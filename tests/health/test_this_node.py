@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sightline.health.check import FAIL, WARN
-from sightline.health.judge import judge_node
+from sightline.health.judge import forget_before, judge_node
 from sightline.health.node import Node
 from sightline.health.reading.kernel import list_events
 from sightline.health.reading.this_node import read_this_node
@@ -161,6 +161,24 @@ def test_lines_of_a_kernel_log_of_gpus_and_others() -> None:
         ("out-of-memory", None, None),
     ]
     assert events[1].text == "CPU 3: Machine Check: 0 Bank 7: 8c00004000010090"
+
+
+def test_events_have_times_and_old_ones_can_be_left_out(tmp_path: Path) -> None:
+    boot = 1_780_000_000
+    root = make_root(tmp_path / "root")
+    write(root / "proc/stat", f"cpu 1 2 3\nbtime {boot}\n")
+    late = XID.replace("79,", "119,")
+    write(root / "dev/kmsg", f"4,1,5000000,-;{XID}\n4,2,7200000000,-;{late}\n")
+    node = read_this_node(root=root)
+    assert [event.time_ns for event in node.events] == [
+        (boot + 5) * 10**9, (boot + 7200) * 10**9
+    ]  # fmt: skip
+    forget_before(node, (boot + 3600) * 10**9)
+    assert [event.text[:7] for event in node.events] == ["XID 119"]
+    dated = list_events(f"2026-03-01T10:00:00,250000+01:00 {XID}", {})
+    assert dated[0].time_ns == 1_772_355_600_250_000_000
+    assert list_events(f"[  5.0] {XID}", {}, boot * 10**9)[0].time_ns == (boot + 5) * 10**9
+    assert list_events(f"[  5.0] {XID}", {})[0].time_ns is None
 
 
 def put_program(folder: Path, name: str, output: str) -> None:

@@ -61,3 +61,8 @@ def count_states(judged: Sequence[Judged]) -> dict[str, int]:
     for one in judged:
         counts[grade([one])] += 1
     return counts
+
+
+def forget_before(node: Node, start_ns: int) -> None:
+    """Leave out events that are older, in ns since 1970; what has no time stays."""
+    node.events = [e for e in node.events if e.time_ns is None or e.time_ns >= start_ns]

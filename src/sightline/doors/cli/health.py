@@ -42,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=N,...",
         help="what must be there: " + ", ".join(_EXPECTED),
     )
+    parser.add_argument(
+        "--since", metavar="T", help="leave out what happened longer ago (2h): a reset mended it"
+    )
     parser.add_argument("--list", action="store_true", help="list GPUs, instances, ports, and end")
     parser.add_argument("--checks", action="store_true", help="list the checks, and end")
     parser.add_argument("--nhc", action="store_true", help="print the first failure only")
@@ -65,6 +68,13 @@ def run(args: argparse.Namespace) -> int:
         return _ask_fleet(args)
     node = _read(args)
     node.expected = expected
+    if args.since:
+        import time
+
+        from sightline.core.units import parse_duration_ns
+        from sightline.health.judge import forget_before
+
+        forget_before(node, time.time_ns() - parse_duration_ns(args.since))
     if args.list:
         return _print(list(health_screen.list_devices(node)), _describe_devices(node), args)
     judged = judge_node(node, args.level)
@@ -119,7 +129,7 @@ def _ask_fleet(args: argparse.Namespace) -> int:
     from sightline.health.fleet import ask_fleet, expand_hosts
     from sightline.views.terminal.health_screen import draw_fleet
 
-    words = ["--level", args.level]
+    words = ["--level", args.level, *(["--since", args.since] if args.since else [])]
     for text in args.expect or ():
         words += ["--expect", text]
     nodes = ask_fleet(expand_hosts(args.fleet), args.by, words)

@@ -52,7 +52,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if told is None:
             continue
         event, place, text = told
-        at, is_dated = _read_time(line)
+        at, is_dated = read_line_time(line)
         dated = dated and is_dated
         number = None
         if event != "sxid":
@@ -94,7 +94,7 @@ def read_event(line: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _read_time(line: str) -> tuple[int, bool]:
+def read_line_time(line: str) -> tuple[int, bool]:
     """When a line was written, in ns, and whether that is a date."""
     if found := _ISO.match(line):
         zone = (found[4] or "+00:00").replace("Z", "+00:00")

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from sightline.core.text import make_printable
-from sightline.formats.device_logs.kernel_log import read_event
+from sightline.formats.device_logs.kernel_log import read_event, read_line_time
 from sightline.health.node import Event, Node
 from sightline.health.reading.programs import run_program
 
@@ -21,6 +21,8 @@ _OTHERS = (
     ("pcie-error", re.compile(r"(AER: .*(?:[Ee]rror|Fatal).*|PCIe Bus Error: .*)")),
     ("out-of-memory", re.compile(r"(Out of memory: Killed process) \d+")),
 )
+# A record of /dev/kmsg: priority, sequence number, microseconds since boot.
+_KMSG = re.compile(r"^\d{1,6},\d{1,12},(\d{1,15}),[^;]{0,40};")
 _COMMANDS = (
     ("dmesg", "--time-format", "iso"),
     ("journalctl", "-k", "-b", "--no-pager", "-o", "short-iso"),
@@ -40,25 +42,51 @@ def read_kernel_log(node: Node, root: Path = Path("/")) -> None:
         node.missing["kernel_log"] = why
         return
     node.values["kernel_log"] = 1.0
-    node.events += list_events(text, {_shorten(gpu.pci): gpu.number for gpu in node.gpus})
+    places = {_shorten(gpu.pci): gpu.number for gpu in node.gpus}
+    node.events += list_events(text, places, _read_boot_ns(root))
 
 
-def list_events(text: str, places: dict[str, int]) -> list[Event]:
-    """What lines of a kernel log say of devices; GPUs by their PCI addresses."""
+def list_events(text: str, places: dict[str, int], boot_ns: int | None = None) -> list[Event]:
+    """What lines of a kernel log say of devices; GPUs by their PCI addresses.
+
+    Times are in ns since 1970, None where a line has only the time since a boot that is not known.
+    """
     found = []
     for line in text.splitlines():
+        at = _read_moment(line, boot_ns)
         told = read_event(line)
         if told is not None:
             kind, place, words = told
             device = places.get(_shorten(place))
             shown = make_printable(words)[:_MOST_TEXT]
-            found.append(Event(kind, shown, device, None if device is not None else place))
+            where = None if device is not None else place
+            found.append(Event(kind, shown, device, where, at))
             continue
         for kind, pattern in _OTHERS:
             if match := pattern.search(line):
-                found.append(Event(kind, make_printable(match[1]).strip()[:_MOST_TEXT]))
+                shown = make_printable(match[1]).strip()[:_MOST_TEXT]
+                found.append(Event(kind, shown, None, None, at))
                 break
     return found
+
+
+def _read_moment(line: str, boot_ns: int | None) -> int | None:
+    if found := _KMSG.match(line):
+        return None if boot_ns is None else boot_ns + int(found[1]) * 1000
+    at, is_dated = read_line_time(line)
+    if is_dated:
+        return at
+    return boot_ns + at if boot_ns is not None and at else None
+
+
+def _read_boot_ns(root: Path) -> int | None:
+    """When the kernel began, in ns since 1970 (proc(5), btime)."""
+    try:
+        text = (root / "proc" / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    found = re.search(r"^btime (\d{1,12})$", text, re.MULTILINE)
+    return int(found[1]) * 10**9 if found else None
 
 
 def _shorten(address: str) -> str:
