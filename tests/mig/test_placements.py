@@ -88,6 +88,7 @@ def test_what_still_fits() -> None:
     family = list_families()["8x7"]
     assert fill_up(family, (Item("3g", 0), Item("3g", 4))) == ()
     assert fill_up(family, (Item("4g", 0),)) == (Item("3g", 4),)
+    assert fill_up(family, (Item("1g+me", 0), Item("2g", 2), Item("3g", 4))) == (Item("1g", 1),)
     assert fill_up(family, (Item("2g", 0),)) == (Item("2g", 2), Item("3g", 4))
 
 

@@ -91,7 +91,9 @@ def fill_up(family: Family, layout: Layout) -> Layout:
     """What could still be created beside a layout: most compute slices, then most memory."""
     mine = set(layout)
     best: Layout = ()
-    for other in list_layouts(family, frozenset({"1g+me"})):
+    # Media extensions are not offered, but one instance of the layout may have them.
+    has_media = any(family.find_shape(item.key).has_media for item in layout)
+    for other in list_layouts(family, frozenset() if has_media else frozenset({"1g+me"})):
         if mine <= {*other}:
             more = tuple(item for item in other if item not in mine)
             best = max(best, more, key=lambda items: _weigh(family, items))

@@ -9,7 +9,8 @@ the need. tests/mig compares it with plain search over all placements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -82,8 +83,12 @@ class _Problem(NamedTuple):
     wants: Sequence[Want]
 
     @property
+    def first_unserved(self) -> int:
+        return len(self.mixes) + len(self.serves)
+
+    @property
     def width(self) -> int:
-        return len(self.mixes) + len(self.serves) + len(self.wants)
+        return self.first_unserved + len(self.wants)
 
 
 def plan_gpus(
@@ -124,71 +129,75 @@ def plan_gpus(
     return _decode(problem, fleet, solution)
 
 
+class _Row(NamedTuple):
+    """A sum of columns, each by a factor, and between what it must lie."""
+
+    columns: Mapping[int, float]
+    low: float
+    high: float
+
+
 def _solve(problem: _Problem, fleet: Sequence[tuple[Model, int]]) -> list[int]:
     """The columns' values: goal by goal, each held while the next is sought."""
     import numpy as np
     from scipy.optimize import LinearConstraint, milp
 
-    mixes, serves, wants = problem.mixes, problem.serves, problem.wants
-    first_unserved = len(mixes) + len(serves)
-    rows: list[Any] = []
-    lows: list[float] = []
-    highs: list[float] = []
+    def spread(columns: Mapping[int, float]) -> Any:
+        values = np.zeros(problem.width)
+        values[list(columns)] = list(columns.values())
+        return values
 
-    def add(columns: Mapping[int, float], low: float, high: float) -> None:
-        row = np.zeros(problem.width)
-        for column, value in columns.items():
-            row[column] = value
-        rows.append(row)
-        lows.append(low)
-        highs.append(high)
+    rows = list(_list_limits(problem, fleet))
+    values: Any = None
+    for goal in _list_goals(problem, fleet):
+        answer = milp(
+            spread(goal),
+            integrality=np.ones(problem.width),
+            constraints=LinearConstraint(
+                np.array([spread(row.columns) for row in rows]),
+                [row.low for row in rows],
+                [row.high for row in rows],
+            ),
+            options={"mip_rel_gap": 0.0},
+        )
+        assert answer.success, answer.message  # to leave all unserved is always possible
+        values = answer.x
+        # All goals but the last one count things; nothing is held for the last.
+        rows.append(_Row(goal, -np.inf, round(answer.fun) + 0.5))
+    return [round(value) for value in values]
 
-    for place, (_, count) in enumerate(fleet):  # no more GPUs than there are
-        add({n: 1.0 for n, (model, _, _) in enumerate(mixes) if model == place}, 0, count)
-    for place, key in sorted({(place, key) for _, place, key in serves}):  # no more instances
-        columns = {
+
+def _list_limits(problem: _Problem, fleet: Sequence[tuple[Model, int]]) -> Iterator[_Row]:
+    """No more GPUs than there are, no more instances than they have, each want served or not."""
+    mixes, serves = problem.mixes, problem.serves
+    for place, (_, count) in enumerate(fleet):
+        yield _Row({n: 1.0 for n, mix in enumerate(mixes) if mix[0] == place}, 0, count)
+    for place, key in sorted({(place, key) for _, place, key in serves}):
+        has = {
             n: -float(dict(counts).get(key, 0))
             for n, (model, counts, _) in enumerate(mixes)
             if model == place
         }
-        for n, (_, model, profile) in enumerate(serves):
-            if (model, profile) == (place, key):
-                columns[len(mixes) + n] = 1.0
-        add(columns, -np.inf, 0)
-    for number, want in enumerate(wants):  # each is served or not
-        columns = {len(mixes) + n: 1.0 for n, (w, _, _) in enumerate(serves) if w == number}
-        columns[first_unserved + number] = 1.0
-        add(columns, want.count, want.count)
-    goals = []
-    for values in (
-        {first_unserved + n: 1.0 for n in range(len(wants))},
-        {
-            first_unserved + n: float(len(wants) - n) for n in range(len(wants))
-        },  # who comes first is served first
-        dict.fromkeys(range(len(mixes)), 1.0),
-        {
-            len(mixes) + n: measure_excess(wants[want], fleet[place][0], key)
-            for n, (want, place, key) in enumerate(serves)
-        },
-    ):
-        goal = np.zeros(problem.width)
-        for column, value in values.items():
-            goal[column] = value
-        goals.append(goal)
-    answer: Any = None
-    for number, goal in enumerate(goals):
-        if number == 1 and round(answer.fun) == 0:
-            continue
-        answer = milp(
-            goal,
-            integrality=np.ones(problem.width),
-            constraints=LinearConstraint(np.array(rows), lows, highs),
-            options={"mip_rel_gap": 0.0},
-        )
-        assert answer.success, answer.message  # to leave all unserved is always possible
-        if number < len(goals) - 1:  # the goals before the last count things
-            add({n: v for n, v in enumerate(goal) if v}, -np.inf, round(answer.fun) + 0.5)
-    return [round(value) for value in answer.x]
+        takes = {len(mixes) + n: 1.0 for n, serve in enumerate(serves) if serve[1:] == (place, key)}
+        yield _Row({**has, **takes}, -math.inf, 0)
+    for number, want in enumerate(problem.wants):
+        served = {len(mixes) + n: 1.0 for n, serve in enumerate(serves) if serve[0] == number}
+        yield _Row({**served, problem.first_unserved + number: 1.0}, want.count, want.count)
+
+
+def _list_goals(
+    problem: _Problem, fleet: Sequence[tuple[Model, int]]
+) -> Iterator[Mapping[int, float]]:
+    """What is made as small as it can be, goal by goal; the last one alone has fractions."""
+    mixes, wants, first = problem.mixes, problem.wants, problem.first_unserved
+    yield {first + n: 1.0 for n in range(len(wants))}
+    # Who comes first is served first.
+    yield {first + n: float(len(wants) - n) for n in range(len(wants))}
+    yield dict.fromkeys(range(len(mixes)), 1.0)
+    yield {
+        len(mixes) + n: measure_excess(wants[want], fleet[place][0], key)
+        for n, (want, place, key) in enumerate(problem.serves)
+    }
 
 
 def _decode(problem: _Problem, fleet: Sequence[tuple[Model, int]], solution: list[int]) -> Plan:

@@ -58,11 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from sightline.errors import RequestError
+    from sightline.mig.describe import describe_models
     from sightline.mig.models import list_models
     from sightline.views.terminal.mig_screen import list_profiles
 
     if args.list:
-        return _print(list(list_profiles(list_models())), _describe_models(list_models()), args)
+        return _print(list(list_profiles(list_models())), describe_models(list_models()), args)
     if args.layouts:
         return _list_layouts(args)
     wants = _collect_wants(args)
@@ -190,6 +191,7 @@ def _show(args: argparse.Namespace, fleet: list[tuple[Model, int]], plan: Plan) 
     import json
 
     from sightline.mig import commands
+    from sightline.mig.describe import describe_plan
     from sightline.mig.planner import list_alternatives
     from sightline.mig.sharing import advise_sharing
     from sightline.views.terminal import mig_screen
@@ -208,7 +210,7 @@ def _show(args: argparse.Namespace, fleet: list[tuple[Model, int]], plan: Plan) 
         )
         return
     if args.json:
-        told = _describe_plan(plan)
+        told = describe_plan(plan)
         told["alternatives"] = [
             {"mix": dict(one.mix), "gpus": one.plan.used, "unserved": sum(one.plan.unserved)}
             for one in others
@@ -258,58 +260,3 @@ def _print(lines: list[str], data: Any, args: argparse.Namespace) -> int:
 
     print(json.dumps(data, indent=1) if args.json else "\n".join(lines).rstrip())
     return 0
-
-
-def _describe_models(models: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "gpu": model.name,
-            "pci": model.pci_ids,
-            "sms": model.sms,
-            "driver": model.driver,
-            "source": model.source,
-            "profiles": [
-                {
-                    "profile": model.sizes[shape.key].name,
-                    "compute": shape.compute,
-                    "memory_slots": shape.memory,
-                    "starts": shape.starts,
-                    "most": shape.most,
-                    "sms": model.sizes[shape.key].sms,
-                    "memory_bytes": model.sizes[shape.key].memory_bytes,
-                    "estimated": not model.sizes[shape.key].is_proven,
-                }
-                for shape in model.family.shapes
-                if shape.key in model.sizes
-            ],
-        }
-        for model in models
-    ]
-
-
-def _describe_plan(plan: Plan) -> dict[str, Any]:
-    return {
-        "gpus_used": plan.used,
-        "gpus": [
-            {
-                "model": gpu.model.name,
-                "count": gpu.count,
-                "cut": gpu.whole_for is None,
-                "instances": [
-                    {
-                        "profile": gpu.model.sizes[one.key].name,
-                        "start": one.start,
-                        "for": plan.wants[one.want].name,
-                    }
-                    for one in gpu.instances
-                ],
-                "for": None if gpu.whole_for is None else plan.wants[gpu.whole_for].name,
-                "waste": gpu.measure_waste()._asdict(),
-            }
-            for gpu in plan.gpus
-        ],
-        "unserved": {
-            want.name: count for want, count in zip(plan.wants, plan.unserved, strict=True) if count
-        },
-        "excess": round(plan.excess, 6),
-    }
