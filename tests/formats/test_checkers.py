@@ -155,6 +155,11 @@ Successfully ran diagnostic for group.
 | memory                    | Fail                                           |
 |                           | GPU2: Fail                                     |
 | Warning: GPU2             | ECC errors                                     |
+| SM Stress                 | FAIL - GPU 3: below its target                 |
+| Inforom                   | Fail - All                                     |
+| Warning                   | GPU 0 Error using CUDA API cuInit Check DCGM l |
+|                           | ogs for errors.                                |
+| Warning                   | GPU 1 too                                      |
 +---------------------------+------------------------------------------------+
 """
 
@@ -168,6 +173,9 @@ def test_dcgms_table(tmp_path: Path) -> None:
         ("check-failed", "hardware/gpu memory", 3, ""),
         ("check-failed", "stress/memory", None, ""),
         ("check-failed", "stress/memory", 2, "ECC errors"),
+        ("check-failed", "stress/sm stress", 3, "below its target"),
+        ("check-failed", "stress/inforom", None,
+         "GPU 0 Error using CUDA API cuInit Check DCGM logs for errors.; GPU 1 too"),
     ]  # fmt: skip
 
 

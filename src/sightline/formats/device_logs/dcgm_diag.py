@@ -41,11 +41,15 @@ IMPORTER = Importer(
 )
 
 _STATES = {"pass": PASSED, "fail": FAILED, "warn": WARNED, "warning": WARNED, "skip": SKIPPED}
-_MOST_DEVICE = 1_000
+_MOST_DEVICE, _MOST_TEXT = 1_000, 2_000
 _TABLE = re.compile(r"^\| Diagnostic +\| Result +\|", re.MULTILINE)
 _SECTION = re.compile(r"^[|+]-+ +(\S[^|+]*?) +-+\+")
 _ROW = re.compile(r"^\| (.{0,60}?) *\| (.*?) *\|$")
-_RESULT = re.compile(r"^(Pass|Fail|Warn|Warning|Skip)\b(?: - (?:All|GPUs?: ([\d, ]+)))?$")
+_RESULT = re.compile(
+    r"^(Pass|Fail|Warn|Warning|Skip)\b(?: - (?:All|GPUs?:? ([\d, ]+)))?(?::? (\S.*))?$",
+    re.IGNORECASE,
+)
+_FULL = 44  # characters of a cell of 46 after which dcgmi breaks a text, in the middle of a word
 _OF_ENTITY = re.compile(r"^(GPU|CPU|\w+) ?(\d{1,3}): (Pass|Fail|Warn|Skip)$")
 
 
@@ -73,6 +77,7 @@ def _list_rows(text: str) -> Iterator[CheckEvent]:
     """Tests of the table, each with the warning that stands below it."""
     section = name = ""
     found: list[CheckEvent] = []
+    is_broken = False  # whether the line before was cut in the middle
     for line in text.splitlines():
         if match := _SECTION.match(line):
             section = match[1].lower()
@@ -85,13 +90,16 @@ def _list_rows(text: str) -> Iterator[CheckEvent]:
             name = f"{section}/{label.lower()}".strip("/")
             numbers = re.findall(r"\d{1,3}", result[2] or "")
             devices: list[int | None] = [int(number) for number in numbers] or [None]
-            found += [CheckEvent(0, _STATES[result[1].lower()], name, d, "") for d in devices]
+            state, words = _STATES[result[1].lower()], result[3] or ""
+            found += [CheckEvent(0, state, name, device, words) for device in devices]
         elif (entity := _OF_ENTITY.match(said)) and name:
             device = int(entity[2]) if entity[1] == "GPU" else None
             found.append(CheckEvent(0, _STATES[entity[3].lower()], name, device, ""))
-        elif found and (label.startswith(("Warning", "Info", "Error")) or not label):
+        elif found and (label.startswith(("Warning", "Info", "Error", "GPU ")) or not label):
             before = found[-1]
-            found[-1] = before._replace(text=f"{before.text} {said}".strip())
+            between = "" if is_broken and not label else "; " if before.text and label else " "
+            found[-1] = before._replace(text=f"{before.text}{between}{said}".strip()[:_MOST_TEXT])
+        is_broken = len(said) >= _FULL
     yield from found
 
 
