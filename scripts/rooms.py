@@ -33,7 +33,19 @@ BEGIN, END = "<!-- drawn by scripts/rooms.py: run  make docs -->\n", "<!-- end o
 GROUND = ("core", "errors", "version")
 # Floors from the top down, as pyproject.toml has them for import-linter.
 FLOORS = (
-    *("doors", "views", "lab", "record", "session", "history", "compare", "fleet", "answer"),
+    *(
+        "doors",
+        "views",
+        "lab",
+        "mig",
+        "health",
+        "record",
+        "session",
+        "history",
+        "compare",
+        "fleet",
+        "answer",
+    ),
     *("flames", "subjects", "diagnosis", "roofline", "replay", "opening", "formats", "timeline"),
     *("core", "version", "errors"),
 )

@@ -38,9 +38,58 @@ rule: share > most
 severity: warning
 hint: "For {share:.1f} % of the window a GPU is idle."
 """
+CHECKERS = {
+    "dcgm_diag": json.dumps(
+        {
+            "DCGM Diagnostic": {
+                "test_categories": [
+                    {
+                        "category": "Hardware",
+                        "tests": [
+                            {
+                                "name": "memory",
+                                "results": [
+                                    {"entity_group": "GPU", "entity_id": 0, "status": "Pass"},
+                                    {
+                                        "entity_group": "GPU",
+                                        "entity_id": 1,
+                                        "status": "Fail",
+                                        "warnings": [{"warning": "ECC errors", "error_id": 1}],
+                                    },
+                                ],
+                            }
+                        ],
+                    }
+                ]
+            }
+        }
+    ),
+    "dcgm_diag_table": "| Diagnostic                | Result                   |\n"
+    "|-----  Hardware  ----------+--------------------------|\n"
+    "| GPU Memory                | Fail - GPUs: 0, 3        |\n"
+    "| Warning                   | ECC errors               |\n",
+    "node_health_check": "SUCCESS:  nhc:  Health check passed:  check_gpu_count: 8 and 8\n"
+    "ERROR:  nhc:  Health check failed:  check_ecc: GPU id 3: SRAM errors. FaultCode: NHC2019\n",
+    "gpud_states": json.dumps(
+        [
+            {
+                "component": "accelerator-nvidia-error-xid",
+                "states": [
+                    {
+                        "time": "2026-03-01T10:00:00Z",
+                        "name": "error_xid",
+                        "health": "Unhealthy",
+                        "reason": "XID 74",
+                        "suggested_actions": {"repair_actions": ["REBOOT_SYSTEM"]},
+                    }
+                ],
+            }
+        ]
+    ),
+}
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
-ENDLESS |= {"rocprofv3_csv"}
+ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table"}
 
 
 @dataclass(frozen=True)
@@ -125,6 +174,10 @@ def write_seeds(folder: Path) -> list[Seed]:
     store = folder / "kept.sightline"
     sightline.save(sightline.open(str(seeds[0].path)), str(store))
     seeds.append(Seed("store", store))
+    for name, text in CHECKERS.items():
+        path = folder / f"{name}.checks"
+        path.write_text(text)
+        seeds.append(Seed(name, path))
     rules = folder / "mine.yaml"
     rules.write_text(RULES)
     seeds.append(Seed("rules", rules, seeds[0].path))

@@ -138,6 +138,7 @@ _LISTED = (
     _counted("pages retired, uncorrected", "for uncorrected errors", "DEV_RETIRED_DBE"),
     Metric("page retirement pending", "", "1: a reset is needed", dcgm="DEV_RETIRED_PENDING"),
     Metric("XID", "", "the last XID", dcgm="DEV_XID_ERRORS"),
+    Metric("recovery action", "", "what the driver asks for: 0 nothing, 1 to 7 as in nvml.h"),
     _slowed("power", "DEV_POWER_VIOLATION"),
     _slowed("heat", "DEV_THERMAL_VIOLATION"),
     _slowed("sync boost", "DEV_SYNC_BOOST_VIOLATION"),

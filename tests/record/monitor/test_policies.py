@@ -83,6 +83,8 @@ def test_each_gpu_is_judged_by_itself(tmp_path: Path) -> None:
     ("values", "tag"),
     [
         ({"XID": 79.0}, "xid"),
+        ({"XID": 94.0}, "xid-of-application"),
+        ({"recovery action": 6.0}, "recovery-action"),
         ({"uncorrected ECC errors": 1.0}, "double-bit-error"),
         ({"rows remapped, uncorrected": 512.0, "row remap failure": 0.0}, "rows-remapped"),
         ({"pages retired, corrected": 60.0, "pages retired, uncorrected": 3.0}, "pages-retired"),
@@ -97,11 +99,38 @@ def test_the_policies_that_ship_see_what_they_are_for(values: dict[str, float], 
     assert [line.split()[2] for line in told] == [f"{tag}:"]
 
 
+def test_what_an_xid_violates_is_the_catalogues_word() -> None:
+    told = {}
+    for code in (43, 63, 92, 13, 31, 94, 79, 95, 119, 120):
+        policies = Policies(load_policies([DEFAULT]))
+        told[code] = judge(policies, [{"XID": float(code), "recovery action": 0.0}])
+    assert [told[code] for code in (43, 63, 92)] == [[], [], []]
+    for code in (13, 31, 94):
+        (line,) = told[code]
+        assert line.startswith(f"0 policy-violated xid-of-application: XID {code}: ")
+        assert line.endswith(": restart the application")
+    assert told[79] == [
+        "0 policy-violated xid: XID 79: GPU has fallen off the bus: drain and reboot the node"
+    ]
+    for code in (95, 119, 120):
+        (line,) = told[code]
+        assert line.startswith(f"0 policy-violated xid: XID {code}: ")
+        assert line.endswith(": drain the node and reset the GPU")
+
+
+def test_the_drivers_own_verdict_comes_first() -> None:
+    policies = Policies(load_policies([DEFAULT]))
+    told = judge(policies, [{"XID": 95.0, "recovery action": 4.0}])
+    assert [line.split()[2] for line in told] == ["recovery-action:", "xid:"]
+    assert "The driver asks for recovery (drain and reset)" in told[0]
+
+
 def test_the_policies_that_ship_are_silent_on_a_gpu_at_work() -> None:
     policies = Policies(load_policies([DEFAULT]))
     well = {
-        "XID": 0.0, "uncorrected ECC errors": 0.0, "rows remapped, uncorrected": 0.0,
-        "row remap failure": 0.0, "clock event reasons": 0.0, "temperature": 61.0, "power": 650.0,
+        "XID": 0.0, "recovery action": 0.0, "uncorrected ECC errors": 0.0,
+        "rows remapped, uncorrected": 0.0, "row remap failure": 0.0, "clock event reasons": 0.0,
+        "temperature": 61.0, "power": 650.0,
         "GPU utilization": 100.0, "SM active": 92.0, "memory used": 60e9, "memory total": 150e9,
         "PCIe replays": 0.0, "NVLink CRC errors": 0.0,
     }  # fmt: skip

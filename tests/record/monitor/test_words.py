@@ -43,3 +43,12 @@ def test_a_gpu_that_is_gone() -> None:
     told = describe_gpu({"XID": 79.0}, {"*": "GPU is lost"})
     assert told == (BAD, "It does not answer: GPU is lost (XID 79).")
     assert describe_gpu({}, {}).text == "It does not answer: no reading."
+
+
+def test_what_the_driver_asks_for_is_said_first() -> None:
+    told = describe_gpu(AT_WORK | {"recovery action": 2.0}, {})
+    assert told.grade == BAD
+    assert told.text.startswith(
+        "The driver asks for recovery (node reboot): reboot the node. Occupied but waiting:"
+    )
+    assert "recovery action 9, which is newer" in describe_gpu({"recovery action": 9.0}, {}).text

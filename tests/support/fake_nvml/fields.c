@@ -17,7 +17,7 @@ typedef struct {
 
 /* Fields that NVML gives as unsigned int; the others here are unsigned long long. */
 static int is_int_field(unsigned id) {
-  return id == 82 || id == 1 || id == 2 || (id >= 142 && id <= 145) || (id >= 185 && id <= 192);
+  return id == 82 || id == 1 || id == 2 || (id >= 142 && id <= 145) || (id >= 185 && id <= 192) || id == 230;
 }
 
 Return nvmlDeviceGetFieldValues(Device *device, int count, Field *fields) {
@@ -115,4 +115,30 @@ Return nvmlDeviceGetProcessUtilization(Device *device, ProcessSample *out, unsig
   *count = found;
   if (!found) return NOT_FOUND;
   return found > room || !out ? INSUFFICIENT_SIZE : OK;
+}
+
+/* ---- profiles of GPU instances (MIG) ---- */
+
+typedef struct {
+  unsigned version, id, is_p2p, slices, instances, sms, copy, decoders, encoders, jpeg, ofa;
+  unsigned long long memory_mib;
+  char name[96];
+} ProfileInfo;
+
+Return nvmlDeviceGetGpuInstanceProfileInfoV(Device *device, unsigned profile, ProfileInfo *out) {
+  double now = read_fake_time(), id = 0, slices = 0, instances = 0, sms = 0, memory = 0;
+  Return code = check(device, out, "GpuInstanceProfile", now);
+  if (code) return code;
+  code = ask(device, &id, "GpuInstanceProfile/%u.id", profile);
+  if (code) return code;
+  ask(device, &slices, "GpuInstanceProfile/%u.sliceCount", profile);
+  ask(device, &instances, "GpuInstanceProfile/%u.instanceCount", profile);
+  ask(device, &sms, "GpuInstanceProfile/%u.multiprocessorCount", profile);
+  ask(device, &memory, "GpuInstanceProfile/%u.memorySizeMB", profile);
+  out->id = (unsigned)id;
+  out->slices = (unsigned)slices;
+  out->instances = (unsigned)instances;
+  out->sms = (unsigned)sms;
+  out->memory_mib = (unsigned long long)memory;
+  return OK;
 }

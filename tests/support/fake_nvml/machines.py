@@ -91,7 +91,7 @@ def make_h200(index: int = 0, power_w: Values | None = None) -> Device:
         # Violations: power, thermal, sync boost, board, utilization, reliability, two totals (ns).
         **dict.fromkeys(range(74, 82), 0),
         # Errors of memory: single and double bit, volatile and aggregate; remapped rows.
-        3: 0, 4: 0, 5: 0, 6: 0, 142: 0, 143: 0, 144: 0, 145: 0,
+        3: 0, 4: 0, 5: 0, 6: 0, 230: 0, 142: 0, 143: 0, 144: 0, 145: 0,
         # Reasons of low clocks that have counters of their own (ns).
         269: 0, 270: 0, 271: 0,
     }  # fmt: skip

@@ -1,7 +1,8 @@
-"""The page of a rule or an analysis: what it looks for, from where on, what to do.
+"""The page of a rule, an analysis or an XID: what it means, and what to do.
 
 sightline explain launch_bound
 sightline explain idle_gaps
+sightline explain xid 79                     what it means, and who must act
 sightline explain mine --rules mine.yaml     a rule of your own
 """
 
@@ -14,11 +15,12 @@ import textwrap
 
 from sightline.doors.cli._shared import add_rules, load_own_rules
 
-HELP = "the page of a rule or an analysis"
+HELP = "the page of a rule, an analysis or an XID"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="see: sightline rules, sightline analyses")
+    parser.add_argument("code", metavar="CODE", nargs="?", help="after 'xid': its number")
     add_rules(parser)
 
 
@@ -26,7 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from sightline.answer.explain import explain_name
     from sightline.core.text import clean_text
 
-    page = clean_text(explain_name(args.name, load_own_rules(args.rules)))
+    name = args.name if args.code is None else f"{args.name} {args.code}"
+    page = clean_text(explain_name(name, load_own_rules(args.rules)))
     print(_fit(page, shutil.get_terminal_size((100, 24)).columns))  # COLUMNS, else the window
     return 0
 

@@ -72,6 +72,29 @@ def describe_fabric(values: Mapping[str, str]) -> str | None:
     return f"NVLink fabric: {shown}" if odd else None
 
 
+# What nvidia-smi -q says in words, with the words that are well: recovery action, remapped rows.
+_STATES = (
+    ("recovery-action", re.compile(r"(?i)\bgpu[ _]recovery[ _]action$"), "GPU recovery action"),
+    ("row-remap-failure", re.compile(r"(?i)remapp(?:ed_row_failure|ing failure occurred)$"),
+     "rows could not be remapped"),
+    ("row-remap-pending", re.compile(r"(?i)remapped[ _]rows?\.(?:remapped_row_)?pending$"),
+     "rows are remapped at the next reset"),
+)  # fmt: skip
+_WELL = ("none", "no", "n/a", "", "0")
+
+
+def list_states(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Events and texts of states of a GPU in which something has to be done."""
+    found = []
+    for event, name, words in _STATES:
+        for key, text in values.items():
+            said = text.strip()
+            if name.search(key) and said.lower() not in _WELL and not _FAILED.match(said):
+                shown = words if said.lower() == "yes" else f"{words}: {said[:_SHOWN]}"
+                found.append((event, shown))
+    return found
+
+
 def list_handles_lost(text: str, time_ns: int) -> list[Lost]:
     """GPUs that nvidia-smi could not even ask, by their PCI addresses."""
     return [

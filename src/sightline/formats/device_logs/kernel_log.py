@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines with NVRM: Xid (PCI:0000:3b:00): 79, …",
     suffixes=(".log", ".txt", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/xid-errors/",
 )  # fmt: skip
 
@@ -48,11 +48,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     devices: dict[str, int] = {}
     dated = True
     for line in read_text(source, quality).splitlines():
-        told = _read_event(line)
+        told = read_event(line)
         if told is None:
             continue
         event, place, text = told
-        at, is_dated = _read_time(line)
+        at, is_dated = read_line_time(line)
         dated = dated and is_dated
         number = None
         if event != "sxid":
@@ -71,14 +71,19 @@ def read(source: Source, options: ImportOptions) -> Imported:
     tables = {
         "device_events": pl.DataFrame(events, infer_schema_length=None),
         "devices": pl.DataFrame(
-            {"device_id": list(devices.values()), "vendor": ["nvidia"] * len(devices)},
-            schema={"device_id": pl.Int64, "vendor": pl.String},
+            {
+                "device_id": list(devices.values()),
+                "vendor": ["nvidia"] * len(devices),
+                # They are numbered as they fail; what says which one it is, is the address.
+                "name": [f"GPU at {place}" for place in devices],
+            },
+            schema={"device_id": pl.Int64, "vendor": pl.String, "name": pl.String},
         ),
     }
     return Imported(tables, Recording("kernel log", of_host=True), quality)
 
 
-def _read_event(line: str) -> tuple[str, str, str] | None:
+def read_event(line: str) -> tuple[str, str, str] | None:
     """What happened, on which PCI address, and the driver's words."""
     if found := _XID.search(line):
         return "xid", found[1], f"XID {found[2]}: {found[3]}".rstrip(": ")
@@ -89,7 +94,7 @@ def _read_event(line: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _read_time(line: str) -> tuple[int, bool]:
+def read_line_time(line: str) -> tuple[int, bool]:
     """When a line was written, in ns, and whether that is a date."""
     if found := _ISO.match(line):
         zone = (found[4] or "+00:00").replace("Z", "+00:00")

@@ -15,7 +15,13 @@ from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._clock_reasons import combine_reasons
-from sightline.formats.device_logs._lost import Lost, describe_fabric, describe_failure, report_lost
+from sightline.formats.device_logs._lost import (
+    Lost,
+    describe_fabric,
+    describe_failure,
+    list_states,
+    report_lost,
+)
 
 IMPORTER = Importer(
     name="nvidia_smi_text",
@@ -24,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -71,6 +77,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 lost.append(Lost(moment, device, *failure))
             if (fabric := describe_fabric(values)) is not None:
                 lost.append(Lost(moment, device, "fabric-error", fabric))
+            lost += [Lost(moment, device, *state) for state in list_states(values)]
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
     quality.append(note_zone() if times == len(logs) else note_no_times(1))

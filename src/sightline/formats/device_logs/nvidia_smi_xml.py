@@ -15,7 +15,13 @@ from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._clock_reasons import combine_reasons
-from sightline.formats.device_logs._lost import Lost, describe_fabric, describe_failure, report_lost
+from sightline.formats.device_logs._lost import (
+    Lost,
+    describe_fabric,
+    describe_failure,
+    list_states,
+    report_lost,
+)
 
 IMPORTER = Importer(
     name="nvidia_smi_xml",
@@ -24,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -85,6 +91,7 @@ def _read_log(log: ElementTree.Element, at: int, samples: Samples, lost: list[Lo
             lost.append(Lost(at, device, *failure))
         if (fabric := describe_fabric(values)) is not None:
             lost.append(Lost(at, device, "fabric-error", fabric))
+        lost += [Lost(at, device, *state) for state in list_states(values)]
         for mig in gpu.iterfind("mig_devices/mig_device"):
             one, two = mig.findtext("gpu_instance_id"), mig.findtext("compute_instance_id")
             _read_values(mig, "", at, device, f"MIG {one}/{two}", samples)

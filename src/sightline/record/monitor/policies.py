@@ -16,6 +16,7 @@ from typing import Any
 
 from sightline.core.units import format_long
 from sightline.core.watched_metrics import METRICS
+from sightline.core.xids import describe_recovery, describe_xid, look_up_action
 from sightline.diagnosis.custom.evaluate import evaluate, fill_text
 from sightline.diagnosis.custom.expression import Expression, Missing, Unfit
 from sightline.diagnosis.custom.forms import OURS, OwnRule, read_rules
@@ -145,8 +146,16 @@ class Policies:
             oldest = steady_ns - max(rule.watched.over_ns, 0)
             pairs = [pair for pair in window if pair[0] >= oldest]
             # Slow metrics come each half minute: the last one holds until the next.
-            facts[name] = _summarize(pairs or [window[-1]])
+            facts[name] = _summarize(pairs or [window[-1]]) | _explain_code(name, window[-1][1])
         return facts
+
+
+def _explain_code(name: str, last: float) -> dict[str, Any]:
+    """What a value that is a code means: its severity and text, by the catalogue."""
+    if name == "xid":
+        code = int(last)
+        return {"severity": look_up_action(code).severity, "text": describe_xid(code)}
+    return {"text": describe_recovery(last)} if name == "recovery_action" else {}
 
 
 def _is_gone(entity: Entity, seen: set[Entity]) -> bool:

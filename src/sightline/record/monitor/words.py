@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sightline.core.units import format_bytes
+from sightline.core.xids import describe_recovery
 from sightline.record.nvml.sampling import LIMITING, REASONS
 from sightline.timeline.use_thresholds import (
     EFFECTIVE_PCT,
@@ -38,6 +39,10 @@ def describe_gpu(values: Mapping[str, float], missing: Mapping[str, str]) -> Wor
     if not values or "*" in missing:
         xid = f" (XID {values['XID']:.0f})" if values.get("XID") else ""
         return Words(BAD, f"It does not answer: {missing.get('*') or 'no reading'}{xid}.")
+    # The driver's own verdict comes first: nothing else that is known of the GPU matters as much.
+    recovery = describe_recovery(values.get("recovery action", 0))
+    if recovery:
+        return Words(BAD, f"{recovery} {_describe_use(values).text}")
     words = _describe_use(values)
     lowered = describe_clocks(values)
     if lowered and words.grade != QUIET:

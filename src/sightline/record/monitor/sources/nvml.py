@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from sightline.core.xids import describe_xid
 from sightline.record.monitor.readings import (
     GPU,
     INSTANCE,
@@ -141,6 +142,7 @@ _SLOW_FIELDS = (
     _Field(31, 0, "page retirement pending"),
     _Field(38, 0, "NVLink CRC errors"),
     _Field(52, 0, "NVLink replays"),
+    _Field(230, 0, "recovery action"),
 )
 # Metrics of GPM (nvml.h, nvmlGpmMetricId_t): per cent, or MiB/s.
 _GPM = (
@@ -508,7 +510,7 @@ class NvmlSource:
             gpu = next((g for g in self._gpus if _is_same(g.handle, told.device)), None)
             if gpu is not None and told.eventType == _XID_EVENT:
                 gpu.xid = float(told.eventData)
-                text = f"XID {told.eventData}"
+                text = f"XID {told.eventData}: {describe_xid(told.eventData)}"
                 answer.events.append(Event(wall_ns, "xid", gpu.entity, text))
 
 

@@ -1,0 +1,61 @@
+"""This machine: NVML, its kernel log, /sys and /proc, amd-smi, DCGM diagnostics."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from sightline.errors import SightlineError
+from sightline.health.node import Node
+from sightline.health.reading.bandwidth import measure_bandwidth
+from sightline.health.reading.host import read_host
+from sightline.health.reading.kernel import read_kernel_log
+from sightline.health.reading.nvml import read_nvml
+from sightline.health.reading.programs import run_program
+from sightline.health.reading.recordings import merge_nodes, read_recordings
+
+# Tools whose output sightline reads as a recording.
+_AMD = ("amd-smi", "metric", "--json")
+# The level of DCGM's suite, and for how long: its guide says seconds, 2 and 15 minutes.
+_DIAGNOSTICS = {"medium": ("2", 600.0), "long": ("3", 3600.0)}
+
+
+def read_this_node(level: str = "quick", root: Path = Path("/")) -> Node:
+    """All that can be known of this machine at a level."""
+    node = Node(platform.node())
+    read_nvml(node)
+    read_kernel_log(node, root)
+    if not node.gpus:
+        node = merge_nodes([node, _read_tool(_AMD, "amd-smi is not installed", "amd")])
+    read_host(node, root)
+    if level in _DIAGNOSTICS:
+        measure_bandwidth(node)
+        suite, limit_s = _DIAGNOSTICS[level]
+        command = ("dcgmi", "diag", "-r", suite, "--json")
+        why = "dcgmi is not installed, or its diagnostics did not run"
+        node = merge_nodes([node, _read_tool(command, why, "nvidia", limit_s)])
+    return node
+
+
+def _read_tool(words: Sequence[str], why: str, vendor: str, limit_s: float = 30.0) -> Node:
+    """What a tool prints, read as the recording that it is."""
+    from sightline.opening.run import open_run
+
+    text = run_program(words, limit_s)
+    if not text:
+        return Node(missing={words[0]: why})
+    with tempfile.TemporaryDirectory(prefix="sightline-") as folder:
+        path = Path(folder) / f"{words[0]}.json"
+        path.write_text(text, encoding="utf-8")
+        try:
+            node = read_recordings(open_run([str(path)]))
+        except SightlineError as error:
+            return Node(missing={words[0]: f"{words[0]} said what is not understood: {error}"})
+    for gpu in node.gpus:
+        gpu.vendor = vendor
+    node.values.pop("kernel_log", None)
+    if node.values.pop("gpus by the recording", None) and words[0] == "amd-smi":
+        node.values["gpus by amd-smi"] = float(len(node.gpus))
+    return node

@@ -1,0 +1,217 @@
+"""What DCGM's diagnostics, NHC and gpud found, as events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.errors import DamagedError
+
+NHC = """\
+Running health checks using Azure's configuration
+SUCCESS:  nhc:  Health check passed:  check_gpu_count: Expected 8 and found 8
+ERROR:  nhc:  Health check failed:  check_ecc: GPU id 3: SRAM Uncorrectable. FaultCode: NHC2019
+20260301 10:00:00 [slurm] nhc[4711]: Health check failed:  check_ps_service:  sshd not running
+Health checks completed with exit code: 1.
+"""
+DCGM_4 = {
+    "DCGM Diagnostic": {
+        "test_categories": [
+            {
+                "category": "Deployment",
+                "tests": [
+                    {
+                        "name": "software",
+                        "results": [
+                            {
+                                "entity_group": "GPU",
+                                "entity_id": 1,
+                                "status": "Fail",
+                                "warnings": [
+                                    {"warning": "Persistence mode is disabled.", "error_id": 29}
+                                ],
+                            }
+                        ],
+                        "test_summary": {"status": "Fail"},
+                    }
+                ],
+            },
+            {
+                "category": "Hardware",
+                "tests": [
+                    {"name": "pcie", "results": [{"status": "Skip", "info": ["not allowed"]}]},
+                    {
+                        "name": "memory",
+                        "results": [
+                            {"entity_group": "GPU", "entity_id": 0, "status": "Pass"},
+                            {"entity_group": "CPU", "entity_id": 0, "status": "Warn"},
+                        ],
+                    },
+                ],
+            },
+        ]
+    },
+    "metadata": {"version": "4.5.3"},
+}
+DCGM_3 = {
+    "DCGM GPU Diagnostic": {
+        "test_categories": [
+            {
+                "category": "Integration",
+                "tests": [
+                    {
+                        "name": "PCIe",
+                        "results": [{"gpu_ids": "0, 2", "status": "FAIL", "warnings": "replays"}],
+                    }
+                ],
+            }
+        ]
+    }
+}
+GPUD = [
+    {
+        "component": "accelerator-nvidia-error-xid",
+        "states": [
+            {
+                "time": "2026-03-01T10:00:00.25Z",
+                "name": "error_xid",
+                "health": "Unhealthy",
+                "reason": "XID 74 (NVLINK Error) detected",
+                "suggested_actions": {"repair_actions": ["REBOOT_SYSTEM", "HARDWARE_INSPECTION"]},
+            }
+        ],
+    },
+    {"component": "cpu", "states": [{"health": "Healthy", "reason": "ok"}]},
+    {
+        "component": "disk",
+        "startTime": "2026-03-01T09:00:00Z",
+        "endTime": "2026-03-01T10:00:00Z",
+        "events": [{"time": "2026-03-01T11:00:00+01:00", "type": "Warning", "message": "slow"}],
+    },
+]
+
+
+def read(path: Path, content: object) -> list[tuple[object, ...]]:
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    events = sightline.open(str(path)).table("device_events")
+    return events.select("event", "source", "device_id", "text").rows()
+
+
+def test_nhc(tmp_path: Path) -> None:
+    assert read(tmp_path / "nhc.log", NHC) == [
+        ("check-passed", "check_gpu_count", None, "Expected 8 and found 8"),
+        ("check-failed", "check_ecc", 3, "GPU id 3: SRAM Uncorrectable. FaultCode: NHC2019"),
+        ("check-failed", "check_ps_service", None, "sshd not running"),
+    ]
+
+
+def test_dcgm_4_and_3(tmp_path: Path) -> None:
+    assert read(tmp_path / "diag.json", DCGM_4) == [
+        ("check-failed", "deployment/software", 1, "Persistence mode is disabled."),
+        ("check-skipped", "hardware/pcie", None, "not allowed"),
+        ("check-passed", "hardware/memory", 0, ""),
+        ("check-warning", "hardware/memory", None, ""),
+    ]
+    warned = "Warning: nv-hostengine is old\n" + json.dumps(DCGM_3)
+    assert read(tmp_path / "old.txt", warned) == [
+        ("check-failed", "integration/pcie", 0, "replays"),
+        ("check-failed", "integration/pcie", 2, "replays"),
+    ]
+
+
+def test_gpud(tmp_path: Path) -> None:
+    assert read(tmp_path / "states.json", GPUD) == [
+        (
+            "check-failed", "accelerator-nvidia-error-xid", None,
+            "XID 74 (NVLINK Error) detected (gpud suggests: reboot system, hardware inspection)",
+        ),
+        ("check-passed", "cpu", None, "ok"),
+        ("check-warning", "disk", None, "slow"),
+    ]  # fmt: skip
+    times = sightline.open(str(tmp_path / "states.json")).table("device_events")
+    assert times.get_column("time_ns").to_list() == [
+        1_772_359_200_250_000_000, 0, 1_772_359_200_000_000_000
+    ]  # fmt: skip
+
+
+TABLE = """\
+Successfully ran diagnostic for group.
++---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Metadata  ----------+------------------------------------------------|
+| DCGM Version              | 3.1.3                                          |
+|-----  Deployment  --------+------------------------------------------------|
+| NVML Library              | Pass                                           |
+| Persistence Mode          | Warn - GPU: 1                                  |
+| Warning                   | GPU 1 Persistence mode is off                  |
+|                           | for this GPU                                   |
++-----  Hardware  ----------+------------------------------------------------+
+| GPU Memory                | Fail - GPUs: 0, 3                              |
+|-----  Stress  ------------+------------------------------------------------|
+| memory                    | Fail                                           |
+|                           | GPU2: Fail                                     |
+| Warning: GPU2             | ECC errors                                     |
+| SM Stress                 | FAIL - GPU 3: below its target                 |
+| Inforom                   | Fail - All                                     |
+| Warning                   | GPU 0 Error using CUDA API cuInit Check DCGM l |
+|                           | ogs for errors.                                |
+| Warning                   | GPU 1 too                                      |
++---------------------------+------------------------------------------------+
+"""
+
+
+def test_dcgms_table(tmp_path: Path) -> None:
+    assert read(tmp_path / "diag.txt", TABLE) == [
+        ("check-passed", "deployment/nvml library", None, ""),
+        ("check-warning", "deployment/persistence mode", 1,
+         "GPU 1 Persistence mode is off for this GPU"),
+        ("check-failed", "hardware/gpu memory", 0, ""),
+        ("check-failed", "hardware/gpu memory", 3, ""),
+        ("check-failed", "stress/memory", None, ""),
+        ("check-failed", "stress/memory", 2, "ECC errors"),
+        ("check-failed", "stress/sm stress", 3, "below its target"),
+        ("check-failed", "stress/inforom", None,
+         "GPU 0 Error using CUDA API cuInit Check DCGM logs for errors.; GPU 1 too"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"DCGM Diagnostic": {"test_categories": [{"tests": [{"results": [{"status": 3}]}]}]}}',
+        '{"DCGM Diagnostic": {"test_categories": {"tests": []}}}',
+        '[{"component": "x", "states": [{"health": "Purple"}, 3, null]}]',
+        '[{"component": "x", "states": [',
+    ],
+)
+def test_what_says_nothing_is_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(DamagedError):
+        read(tmp_path / "odd.json", content)
+
+
+def test_terminal_sequences_in_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    line = "ERROR:  nhc:  Health check failed:  check_x: \x1b]52;c;AAAA\x07 bad"
+    (row,) = read(tmp_path / "nhc.log", line)
+    assert "\x1b" not in str(row[3]) and "\x07" not in str(row[3])
+
+
+def test_states_that_nvidia_smi_says_in_words() -> None:
+    from sightline.formats.device_logs._lost import list_states
+
+    well = {"gpu_recovery_action": "None", "remapped_rows.remapped_row_pending": "No",
+            "remapped_rows.remapped_row_failure": "No", "GPU Recovery Action": "N/A"}  # fmt: skip
+    assert list_states(well) == []
+    xml = {"gpu_recovery_action": "Drain and Reset", "remapped_rows.remapped_row_pending": "Yes",
+           "remapped_rows.remapped_row_failure": "Yes"}  # fmt: skip
+    assert list_states(xml) == [
+        ("recovery-action", "GPU recovery action: Drain and Reset"),
+        ("row-remap-failure", "rows could not be remapped"),
+        ("row-remap-pending", "rows are remapped at the next reset"),
+    ]
+    text = {"Remapped Rows.Pending": "Yes", "Remapped Rows.Remapping Failure Occurred": "Yes",
+            "GPU Recovery Action": "Reset"}  # fmt: skip
+    assert [event for event, _ in list_states(text)] == [event for event, _ in list_states(xml)]
