@@ -82,7 +82,7 @@ def add_meta(tables: JobTables, meta: dict[str, Any]) -> int:
         start_ns=seconds_to_ns(start),
         end_ns=None if state == "running" else seconds_to_ns(end),
         duration_ns=seconds_to_ns(duration),
-        limit_ns=seconds_to_ns(meta.get("walltime")),
+        limit_ns=_read_limit(meta, duration),
         nodes=nodes,
         cpus=read_whole(meta.get("numHwthreads")) or None,
         gpus=_count_gpus(meta, resources),
@@ -206,6 +206,13 @@ def unpack(data: bytes) -> bytes:
     if len(whole) > WHOLE_BYTES or not unpacker.eof:
         raise ValueError("its packed part is cut off, or too large")
     return whole
+
+
+def _read_limit(meta: dict[str, Any], duration: float | None) -> int | None:
+    """The time it asked for; None where it ran for more than twice that: the unit is another."""
+    limit = read_real(meta.get("walltime"))
+    is_other = limit is not None and duration is not None and duration > 2 * limit
+    return None if is_other else seconds_to_ns(limit)
 
 
 def _count_gpus(meta: dict[str, Any], resources: list[dict[str, Any]]) -> int | None:

@@ -107,6 +107,7 @@ class JobTables:
     ) -> None:
         """Mean, least and most of a metric; `unit` is (base, prefix), None for the usual one."""
         name, ours, scale = name_job_metric(given, *(unit or ("", "")))
+        scope = "accelerator" if name.startswith("acc_") else scope
         if unit is None and name in METRICS:
             scale = METRICS[name].per
         found = {key: _scale(values.get(key), scale) for key in ("avg", "min", "max")}

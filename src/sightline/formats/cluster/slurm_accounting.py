@@ -7,7 +7,6 @@ the most memory, the time of its processors, what GPUs did where Slurm gathers i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -104,17 +103,20 @@ def _split_records(text: str) -> tuple[list[_Row], int]:
     return records, bad + len([line for line in held if line.strip()])
 
 
-def _group_steps(records: list[_Row]) -> Iterator[list[_Row]]:
+def _group_steps(records: list[_Row]) -> list[list[_Row]]:
     """Each job's own line, and those of its steps. A requeued job has a line for each time."""
-    held: list[_Row] = []
+    groups: list[list[_Row]] = []
+    last: dict[str, list[_Row]] = {}
     for row in records:
-        is_next = held and (_is_whole(row) and _is_whole(held[0]))
-        if held and (is_next or _name_job(held[0]) != _name_job(row)):
-            yield held
-            held = []
-        held = [row, *held] if _is_whole(row) else [*held, row]
-    if held:
-        yield held
+        held = last.get(_name_job(row))
+        if held is None or (_is_whole(row) and _is_whole(held[0])):
+            last[_name_job(row)] = [row]
+            groups.append(last[_name_job(row)])
+        elif _is_whole(row):
+            held.insert(0, row)
+        else:
+            held.append(row)
+    return groups
 
 
 def _name_job(row: _Row) -> str:

@@ -47,21 +47,8 @@ IMPORTER = Importer(
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]{0,60})=")
 # Values that may hold blanks and signs of equality: to the end of their line.
-_TO_THE_END = frozenset(
-    [
-        "Command",
-        "WorkDir",
-        "StdErr",
-        "StdIn",
-        "StdOut",
-        "Comment",
-        "AdminComment",
-        "Reason",
-        "SubmitLine",
-        "SystemComment",
-        "OS",
-    ]
-)
+_TO_THE_END = {"Command", "WorkDir", "StdErr", "StdIn", "StdOut", "Comment", "AdminComment"}
+_TO_THE_END |= {"Reason", "SubmitLine", "SystemComment", "OS"}
 _SHORT_STATES = {
     "R": "running", "PD": "pending", "CG": "completing", "S": "suspended", "CF": "configuring",
     "CD": "completed", "F": "failed", "CA": "cancelled", "TO": "timeout", "NF": "node_fail",
