@@ -13,7 +13,8 @@ class Verdict:
     """Of one rule and one job: a problem (`holds`), none, or why it could not be judged (None).
 
     `lost` is the share, 0 to 1, of what the job was given that the problem took; 0 where it harms
-    others or later jobs, and takes no time.
+    others or later jobs, and takes no time. `energy_j` is what was measured to go into it, in
+    joules: idle hardware draws less than the job's mean, so it is no share of that.
     """
 
     rule: str
@@ -22,14 +23,26 @@ class Verdict:
     lost: float = 0.0
     fix: str = ""
     evidence: tuple[str, ...] = ()
+    energy_j: float | None = None
 
 
 def find_problem(
-    rule: str, text: str, lost: float, fix: str, evidence: tuple[str, ...] = ()
+    rule: str,
+    text: str,
+    lost: float,
+    fix: str,
+    evidence: tuple[str, ...] = (),
+    energy_j: float | None = None,
 ) -> Verdict:
     """A problem; its share is kept between 0 and 1."""
     share = 0.0 if math.isnan(lost) else min(max(lost, 0.0), 1.0)
-    return Verdict(rule, True, text, share, fix, evidence)
+    return Verdict(rule, True, text, share, fix, evidence, energy_j)
+
+
+def price_problem(job: Job, verdict: Verdict) -> tuple[float, float]:
+    """GPU hours and core hours that a problem took: of a job with GPUs the former alone."""
+    gpus, cores = measure_hours(job)
+    return (gpus * verdict.lost, 0.0) if job.count("gpus") else (0.0, cores * verdict.lost)
 
 
 def clear(rule: str) -> Verdict:

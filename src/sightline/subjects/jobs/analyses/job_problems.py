@@ -20,7 +20,7 @@ from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.subjects.jobs.job import list_jobs
 from sightline.subjects.jobs.judging import judge_job
-from sightline.subjects.jobs.verdict import measure_energy, measure_hours
+from sightline.subjects.jobs.verdict import price_problem
 
 ANALYSIS = Analysis(
     "job_problems",
@@ -34,9 +34,9 @@ ANALYSIS = Analysis(
         flag("judged", "false where what it needs was not recorded"),
         text("text", "what is wrong, or what is missing"),
         pct("lost_pct", "share of what the job was given that was lost; 0 where others pay"),
-        real("gpu_hours", "GPU hours that were lost", "h"),
-        real("core_hours", "core hours that were lost", "h"),
-        real("energy_j", "energy that went into it, where power is known", "J"),
+        real("gpu_hours", "GPU hours that were lost, of a job with GPUs", "h"),
+        real("core_hours", "core hours that were lost, of a job without", "h"),
+        real("energy_j", "energy that went into it, where its power is known", "J"),
         text("fix", "the owner's next step"),
         text("evidence", "where it is seen"),
     ),
@@ -51,12 +51,10 @@ def run(run: Run) -> pl.DataFrame:
     """One row for each job and rule with something to say."""
     rows = []
     for job in list_jobs(run):
-        gpus, cores = measure_hours(job)
-        energy = None
         for verdict in judge_job(job):
             if verdict.holds is False:
                 continue
-            energy = measure_energy(job) if verdict.holds and energy is None else energy
+            gpu_hours, core_hours = price_problem(job, verdict)
             rows.append(
                 {
                     **{key: job.row[key] for key in _OF_JOB},
@@ -64,9 +62,9 @@ def run(run: Run) -> pl.DataFrame:
                     "judged": bool(verdict.holds),
                     "text": verdict.text,
                     "lost_pct": 100 * verdict.lost if verdict.holds else None,
-                    "gpu_hours": gpus * verdict.lost if verdict.holds else None,
-                    "core_hours": cores * verdict.lost if verdict.holds else None,
-                    "energy_j": energy * verdict.lost if verdict.holds and energy else None,
+                    "gpu_hours": gpu_hours if verdict.holds else None,
+                    "core_hours": core_hours if verdict.holds else None,
+                    "energy_j": verdict.energy_j,
                     "fix": verdict.fix or None,
                     "evidence": "; ".join(verdict.evidence) or None,
                 }

@@ -89,7 +89,18 @@ def judge_hang(job: Job) -> Verdict | None:
             "end it by itself when it hangs: TORCH_NCCL_ASYNC_ERROR_HANDLING, a timeout in srun, "
             "and save its flight recorder's dump: sightline DUMP names the rank that is missing"
         )
-    return find_problem(rule, text, share, fix)
+    return find_problem(rule, text, share, fix, (), _measure_tail_energy(job, share))
+
+
+def _measure_tail_energy(job: Job, share: float) -> float | None:
+    """Joules of the last share of a job, by its power then: of nodes, else of GPUs."""
+    uses = (job.find_use("node_power"), job.find_use("acc_power", GPU), job.find_use("cpu_power"))
+    use = next((u for u in uses if u is not None and u.values is not None), None)
+    if use is None or use.values is None:
+        return None
+    tail = use.values[:, -max(1, round(share * use.values.shape[1])) :]
+    watts = np.nansum(_average(tail.T)) if not np.isnan(tail).all() else 0.0
+    return float(watts) * share * job.seconds or None
 
 
 def judge_slow_node(job: Job) -> Verdict | None:

@@ -47,7 +47,19 @@ def judge_idle(job: Job) -> Verdict | None:
     shown = [_name(place) for place, is_idle in marked if is_idle and place != (None, None)]
     where = ", ".join([*shown[:8], *(["..."] if len(shown) > 8 else [])])
     evidence = (f"at {IDLE_PCT:.0f} % or less on average: {where}",) if where else ()
-    return find_problem(rule, text, idle / gpus, fix, evidence)
+    return find_problem(
+        rule, text, idle / gpus, fix, evidence, _measure_idle_energy(job, use, idle)
+    )
+
+
+def _measure_idle_energy(job: Job, use: Use, idle: int) -> float | None:
+    """Joules of the idle GPUs: their own power, where it is known of each or all are idle."""
+    power = job.find_use("acc_power", GPU)
+    if power is None or np.isnan(power.mean):
+        return None
+    if power.places == use.places and len(use.places) > 1:
+        return float(np.nansum(power.avg[_find_idle(use)])) * job.seconds
+    return power.mean * idle * job.seconds if idle == job.count("gpus") else None
 
 
 def judge_little(job: Job) -> Verdict | None:

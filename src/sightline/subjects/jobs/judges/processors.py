@@ -6,6 +6,7 @@ import numpy as np
 
 from sightline.subjects.jobs.job import Job, Use
 from sightline.subjects.jobs.judges._limits import (
+    explain_missing_share,
     find_cpu_share,
     find_cpus_per_node,
     is_shared,
@@ -21,7 +22,6 @@ HIGH = 1.2
 SERIAL = 1.15
 # ClusterCockpit's node_load_imbalance_threshold_factor is 0.1 of the mean, either way.
 UNEQUAL = 0.2
-_MISSING = "neither the time nor the load of its processors was recorded (cpu_user, cpu_load)"
 
 
 def judge_serial(job: Job) -> Verdict | None:
@@ -31,7 +31,7 @@ def judge_serial(job: Job) -> Verdict | None:
         return None
     share = find_cpu_share(job)
     if share is None:
-        return cannot_judge(rule, _MISSING)
+        return cannot_judge(rule, explain_missing_share(job))
     cores = share * cpus
     if not 0.5 <= cores <= SERIAL:
         return clear(rule)
@@ -47,7 +47,7 @@ def judge_low(job: Job) -> Verdict | None:
         return None
     share = find_cpu_share(job)
     if share is None:
-        return cannot_judge(rule, _MISSING)
+        return cannot_judge(rule, explain_missing_share(job))
     cpus = job.count("cpus")
     if share >= LOW or (cpus > 1 and 0.5 <= share * cpus <= SERIAL):
         return clear(rule)
@@ -65,8 +65,10 @@ def judge_high(job: Job) -> Verdict | None:
     if not is_worth_judging(job):
         return None
     load, each = job.find_use("cpu_load"), find_cpus_per_node(job)
-    if load is None or each is None or np.isnan(load.mean):
+    if load is None or np.isnan(load.mean):
         return cannot_judge(rule, "the load of its nodes was not recorded (cpu_load)")
+    if each is None:
+        return cannot_judge(rule, explain_missing_share(job))
     if is_shared(job):
         return cannot_judge(rule, "others may run on its nodes: their load is not its own")
     most = float(np.nanmax(load.avg))
