@@ -84,7 +84,8 @@ def judge_growth(job: Job) -> Verdict | None:
         return cannot_judge(rule, "memory over time was not recorded (mem_used)")
     if is_shared(job):
         return cannot_judge(rule, "others may run on its nodes: their memory is not its own")
-    whole = np.nanmax(use.values, axis=0) if len(use.places) > 1 else use.values[0]
+    whole = np.where(np.isnan(use.values), -np.inf, use.values).max(axis=0)
+    whole = np.where(np.isneginf(whole), np.nan, whole)
     times = np.arange(whole.size) * use.step_s
     start = whole.size // 4
     known = ~np.isnan(whole)

@@ -30,7 +30,9 @@ _SILENT_RATE = 1e6
 SLOWER = 0.8
 _ALIKE = 0.9
 _COLLAPSED = 0.1  # ours: of what it was before; waiting in a loop computes nothing
-_POWER_COLLAPSED = 0.55  # ours: a GPU that spins in a collective draws about half of its load
+# Ours: a GPU that spins in a collective is busy throughout, and draws half of its load or less.
+_SPINNING_PCT, _SPINNING_POWER = 95.0, 0.7
+_SPINNING = "GPUs are busy and draw little power"
 
 
 def judge_stalls(job: Job) -> Verdict | None:
@@ -169,8 +171,12 @@ def _list_tails(job: Job) -> list[tuple[float, str] | None]:
     if job.count("gpus"):
         use = job.find_use("acc_utilization", GPU)
         found = [_measure_tail(use, IDLE_PCT, "GPUs at 0 %")]
-        power = job.find_use("acc_power", GPU)
-        found.append(_measure_drop(power, _POWER_COLLAPSED, "GPUs draw little power"))
+        power = _measure_drop(job.find_use("acc_power", GPU), _SPINNING_POWER, _SPINNING)
+        found.append(_measure_spin(use, power))
+        if job.count("nodes") > 1:
+            what = "GPUs are busy and nothing is sent"
+            sent = _measure_drop(job.find_use("ib_xmit"), _COLLAPSED, what)
+            found.append(_measure_spin(use, sent))
         return found
     each = find_cpus_per_node(job)
     idle = None if each is None else 0.05 * each
@@ -207,6 +213,14 @@ def _measure_drop(use: Use | None, part: float, what: str) -> tuple[float, str] 
     if usual <= 0:
         return 0.0, what
     return _count_tail(np.nan_to_num(whole, nan=0.0) > part * usual, np.isnan(whole)), what
+
+
+def _measure_spin(use: Use | None, dropped: tuple[float, str] | None) -> tuple[float, str] | None:
+    """The share of samples at the end in which GPUs are busy throughout, and something dropped."""
+    if dropped is None or use is None or use.values is None:
+        return None
+    idle = np.nan_to_num(_average(use.values), nan=100.0) < _SPINNING_PCT
+    return min(dropped[0], _count_tail(idle, np.zeros_like(idle))), dropped[1]
 
 
 def _count_tail(alive: np.ndarray, unseen: np.ndarray) -> float:

@@ -20,8 +20,9 @@ LOW = 0.65
 HIGH = 1.2
 # Job Defense Shield, serial-allocating-multiple: one core's work, give or take 15 %.
 SERIAL = 1.15
-# ClusterCockpit's node_load_imbalance_threshold_factor is 0.1 of the mean, either way.
-UNEQUAL = 0.2
+# ClusterCockpit's node_load_imbalance_threshold_factor, of the largest; cores of a node also run
+# its system, and get twice that.
+UNEQUAL = {"nodes": 0.1, "cores": 0.2}
 
 
 def judge_serial(job: Job) -> Verdict | None:
@@ -103,7 +104,7 @@ def judge_unequal(job: Job) -> Verdict | None:
             continue
         least, most, mean = spread
         lost = 1 - mean / most
-        if lost >= UNEQUAL:
+        if lost >= UNEQUAL[noun]:
             text = f"The {noun} have unequal loads: from {least:.1f} to {most:.1f}"
             fix = "divide the work into equal or smaller parts, and see that each rank has a core"
             return find_problem(rule, text, lost, fix)

@@ -11,8 +11,8 @@ Evidence
     what the mean lies below the largest.
 
 Threshold
-    20 % of the largest (ClusterCockpit, node_load_imbalance_threshold_factor: 10 % around the
-    mean).
+    10 % of the largest for nodes (ClusterCockpit, node_load_imbalance_threshold_factor), 20 % for
+    cores.
 
 Fix
     Divide the work into equal or smaller parts.
