@@ -10,16 +10,16 @@ from collections import Counter
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).parent)]
+    sys.path[:0] = [str(Path(__file__).parents[2])]
 
 import pytest
-from simulated_jobs import ALSO, PLANTS, simulate
 
 from sightline.subjects.jobs.job import Job, drop_series
 from sightline.subjects.jobs.judging import judge_job
 from support.campaigns import CAMPAIGNS
+from synth_jobs import ALSO, PLANTS, simulate
 
-# Those of one rule are a tenth of a hundredth of 5,000: 180.
+# Those of one rule are some 180 of 5,000.
 COUNT = 5_000 if CAMPAIGNS else 600
 
 
