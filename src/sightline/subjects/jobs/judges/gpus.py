@@ -80,6 +80,8 @@ def judge_little(job: Job) -> Verdict | None:
     if share >= LITTLE_PCT:
         return clear(rule)
     text = f"The GPUs were {what} for {share:.0f} % of the time"
+    if use.places == ((None, None),) and job.count("gpus") > 1:
+        text += " on average, and some may have done nothing"
     fix = (
         "find what the GPU waits for while it runs:  sightline attach PID --for 2s  on its node; "
         "then more workers for the input, larger batches, or several such programs on one GPU"
