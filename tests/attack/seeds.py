@@ -152,13 +152,17 @@ def _write_jobs(folder: Path) -> list[Seed]:
         "slurm_json": json.dumps({"jobs": [slurm.ACCOUNTED] * 3}),
         "slurm_text": slurm.CONTROL + slurm.NODE,
         "clustercockpit_file": json.dumps(cockpit.META),
+        "clustercockpit_cluster": json.dumps(cockpit.CLUSTER),
     }
     for name, text in texts.items():
         (folder / name).write_text(text)
-    cockpit.write_archive(folder / "clustercockpit")
-    cockpit.write_database(folder / "clustercockpit_db")
-    names = [*texts, "clustercockpit", "clustercockpit_db"]
-    return [Seed(name, folder / name) for name in names]
+    job = cockpit.write_archive(folder / "archive")
+    database = cockpit.write_database(folder / "clustercockpit.db")
+    return [
+        *(Seed(name, folder / name) for name in texts),
+        Seed("clustercockpit", job),
+        Seed("clustercockpit_db", database),
+    ]
 
 
 def _list_ncu_rows() -> list[list[str]]:

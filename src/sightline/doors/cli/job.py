@@ -1,4 +1,4 @@
-"""One job of a cluster on a screen: what it used, what is wrong with it, what to do.
+"""One job of a cluster: what it used, what is wrong with it, and what to do.
 
 sightline job 4711                  on a login node: sacct is asked
 sightline job 4711_3 sacct.json     from a file, an archive or a database

@@ -1,11 +1,11 @@
 """Jobs of a cluster: what they were given, what they wasted, who should do what.
 
-sightline jobs                           on a login node: what sacct knows of a week
-sightline jobs sacct.json ARCHIVE job.db  from files: see docs/jobs.md
+sightline jobs                         on a login node: a week, as sacct has it
+sightline jobs sacct.json ARCHIVE job.db    from files: see docs/jobs.md
 sightline jobs SOURCE --user ada --since 30d --sort hours
 sightline jobs SOURCE --problem job-idle-gpus
 sightline jobs SOURCE --digest > week.md    for each user, with next steps
-sightline jobs SOURCE --rules tagger/       with rules of your own, in any dialect
+sightline jobs SOURCE --rules tagger/       rules of your own, in any dialect
 sightline job 4711 SOURCE                   one job: why, and what to do
 
 Nothing is installed on nodes, and nothing is written. Figures of use come from
