@@ -155,6 +155,22 @@ def test_footprints_have_the_usual_units(tmp_path: Path) -> None:
     ]
 
 
+def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
+    half = "\ud800"
+    unit = {"base": half}
+    meta = META | {"statistics": {half: {"unit": unit, "avg": 1}}, "user": half, "cluster": half}
+    data = {half: {half: {"unit": unit, "timestep": 60, "series": SERIES}}}
+    limit = {"name": half, "unit": unit, "scope": half, "peak": 1}
+    place = write_archive(tmp_path)
+    (place / "meta.json").write_text(json.dumps(meta))
+    (place / "data.json.gz").write_bytes(gzip.compress(json.dumps(data).encode()))
+    (tmp_path / "c1/cluster.json").write_text(json.dumps({"name": half, "metricConfig": [limit]}))
+    run = open_path(tmp_path)
+    assert run.table("job_series").item(0, "metric") == "\ufffd"
+    assert run.table("job_means").item(0, "unit") == "\ufffd"
+    assert run.table("metric_limits").item(0, "cluster") == "\ufffd"
+
+
 def test_a_cluster_without_a_name(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"metricConfig": CLUSTER["metricConfig"]}))

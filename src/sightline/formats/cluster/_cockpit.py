@@ -16,6 +16,7 @@ from sightline.core.job_metrics import METRICS, name_job_metric, split_unit
 from sightline.core.model.source import WHOLE_BYTES
 from sightline.formats.cluster._jobs import (
     JobTables,
+    clean_name,
     read_real,
     read_whole,
     read_word,
@@ -158,8 +159,8 @@ def _add_limit(
             {
                 "cluster": cluster,
                 "sub_cluster": part,
-                "metric": name[:200],
-                "unit": ours or None,
+                "metric": clean_name(name),
+                "unit": read_word(ours),
                 "scope": read_word(config.get("scope")),
                 **{key: None if v is None else v * scale for key, v in values.items()},
             }

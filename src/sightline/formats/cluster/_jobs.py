@@ -30,6 +30,11 @@ def read_word(value: object) -> str | None:
     return None if text.lower() in _UNKNOWN else text
 
 
+def clean_name(text: str) -> str:
+    """A name as it can be written: no halves of characters, and not without end."""
+    return replace_surrogates(text)[:200]
+
+
 def read_whole(value: object) -> int | None:
     """An integer of 64 bits, of a number or its text; None for anything else."""
     number = read_real(value)
@@ -86,7 +91,7 @@ class JobTables:
             facts[key] = self.name(key, facts.get(key))
         if not self._keeps:
             facts["name"] = None
-        self.rows["jobs"].append({"job_row_id": row, "job_id": job_id[:200], **facts})
+        self.rows["jobs"].append({"job_row_id": row, "job_id": clean_name(job_id), **facts})
         return row
 
     def add_node(self, job: int, host: object, **facts: Any) -> None:
@@ -115,10 +120,10 @@ class JobTables:
             self.rows["job_means"].append(
                 {
                     "job_row_id": job,
-                    "metric": name[:200],
-                    "unit": ours or None,
+                    "metric": clean_name(name),
+                    "unit": read_word(ours),
                     "host": self.name("node", host),
-                    "scope": scope,
+                    "scope": clean_name(scope),
                     "element": read_word(element),
                     **found,
                 }
@@ -141,10 +146,10 @@ class JobTables:
         host, scope, element = place
         about = {
             "job_row_id": job,
-            "metric": name[:200],
-            "unit": ours or None,
+            "metric": clean_name(name),
+            "unit": read_word(ours),
             "host": self.name("node", host),
-            "scope": scope[:40],
+            "scope": clean_name(scope),
             "element": read_word(element),
         }
         values = np.array([_plain(value) for value in data], dtype=np.float64) * scale
