@@ -144,6 +144,17 @@ def test_an_archive_in_sqlite(tmp_path: Path) -> None:
     assert run.rows("metric_limits") == 2
 
 
+def test_a_database_that_is_cut_off_says_so(tmp_path: Path) -> None:
+    path = write_database(tmp_path / "archive.db")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) - 4096])
+    try:
+        run = open_path(path)
+    except InputError:
+        return
+    assert "truncated" in run.table("quality").get_column("kind")
+
+
 def test_footprints_have_the_usual_units(tmp_path: Path) -> None:
     meta = META | {"footprint": {"mem_used_max": 37.5, "acc_utilization_avg": 1}, "statistics": {}}
     path = tmp_path / "job.json"
@@ -166,9 +177,9 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
     (place / "data.json.gz").write_bytes(gzip.compress(json.dumps(data).encode()))
     (tmp_path / "c1/cluster.json").write_text(json.dumps({"name": half, "metricConfig": [limit]}))
     run = open_path(tmp_path)
-    assert run.table("job_series").item(0, "metric") == "\ufffd"
-    assert run.table("job_means").item(0, "unit") == "\ufffd"
-    assert run.table("metric_limits").item(0, "cluster") == "\ufffd"
+    assert run.table("job_series").item(0, "metric") == "?"
+    assert run.table("job_means").item(0, "unit") == "?"
+    assert run.table("metric_limits").item(0, "cluster") == "?"
 
 
 def test_a_cluster_without_a_name(tmp_path: Path) -> None:

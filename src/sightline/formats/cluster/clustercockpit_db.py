@@ -66,6 +66,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for why in file.lost.values():
             text = f"the database is damaged: what follows is left out ({why})"
             quality.append(Quality("truncated", "error", text))
+        if file.cut_off:
+            text = "the database is shorter than its header says: its end is missing"
+            quality.append(Quality("truncated", "error", text))
     finally:
         file.close()
     if not tables.rows["jobs"]:
