@@ -148,10 +148,7 @@ def test_a_database_that_is_cut_off_says_so(tmp_path: Path) -> None:
     path = write_database(tmp_path / "archive.db")
     data = path.read_bytes()
     path.write_bytes(data[: len(data) - 4096])
-    try:
-        run = open_path(path)
-    except InputError:
-        return
+    run = open_path(path)
     assert "truncated" in run.table("quality").get_column("kind")
 
 

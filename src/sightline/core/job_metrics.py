@@ -3,7 +3,7 @@
 Names are ClusterCockpit's (job-meta.schema.json), which rules of clusters are written in. Others:
 its collectors, Jobstats' summary (AdminComment), Slurm's TRES, and the Prometheus exporters that
 sites run (node_exporter, cgroup_exporter, nvidia_gpu_prometheus_exporter, dcgm-exporter), and the
-columns of `sightline watch`. `per` is what rules of these dialects count in: gigabytes, GF/s.
+metrics of `sightline watch`. `per` is what rules of these dialects count in: gigabytes, GF/s.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class JobMetric(NamedTuple):
 _GB, _MB = 1e9, 1e6
 _LISTED = (
     JobMetric("cpu_load", "", SUM, 1, ("load_one", "load", "node_load1", "cpu_load_core")),
-    JobMetric("cpu_user", "%", MEAN, 1, ("cpu_usage", "cpu_utilization_pct")),
+    JobMetric("cpu_user", "%", MEAN, 1, ("cpu_usage", "cpu_utilization")),
     JobMetric("mem_used", "bytes", SUM, _GB, (
-        "memory_used", "used_memory", "cgroup_memory_rss_bytes", "host_memory_used_bytes",
+        "used_memory", "cgroup_memory_rss_bytes", "host_memory_used",
     )),
     JobMetric("mem_bw", "bytes/s", SUM, _GB, ("memory_bandwidth",)),
     JobMetric("flops_any", "flop/s", SUM, _GB),
@@ -41,34 +41,37 @@ _LISTED = (
     JobMetric("mem_power", "W", SUM, 1),
     JobMetric("node_power", "W", SUM, 1, ("total_power", "node_total_power")),
     JobMetric("acc_utilization", "%", MEAN, 1, (
-        "nv_util", "acc_util", "gpu_utilization", "gpu_utilization_pct", "gres/gpuutil",
+        "nv_util", "acc_util", "gpu_utilization", "gres/gpuutil",
         "nvidia_gpu_duty_cycle", "DCGM_FI_DEV_GPU_UTIL", "rocm_gfx_util",
     )),
     JobMetric("acc_sm_active", "%", MEAN, 1, (
-        "sm_active_pct", "DCGM_FI_PROF_SM_ACTIVE", "nv_sm_active",
+        "sm_active", "DCGM_FI_PROF_SM_ACTIVE", "nv_sm_active",
     )),
     JobMetric("acc_mem_used", "bytes", SUM, _MB, (
-        "nv_fb_mem_used", "gpu_used_memory", "memory_used_bytes", "gres/gpumem",
+        "nv_fb_mem_used", "gpu_used_memory", "memory_used", "gres/gpumem",
         "nvidia_gpu_memory_used_bytes", "DCGM_FI_DEV_FB_USED",
     )),
     JobMetric("acc_power", "W", SUM, 1, (
-        "nv_power_usage", "power_w", "nvidia_gpu_power_usage_milliwatts", "DCGM_FI_DEV_POWER_USAGE",
+        "nv_power_usage", "power", "nvidia_gpu_power_usage_milliwatts", "DCGM_FI_DEV_POWER_USAGE",
         "rocm_avg_power",
     )),
     JobMetric("net_bw", "bytes/s", SUM, _MB),
-    JobMetric("ib_recv", "bytes/s", SUM, _MB, ("ic_rcv", "ic_read_bw", "ib_rcv_bw", "ib_read_bw")),
-    JobMetric("ib_xmit", "bytes/s", SUM, _MB, (
-        "ic_send", "ic_write_bw", "ib_send_bw", "ib_write_bw",
+    JobMetric("ib_recv", "bytes/s", SUM, _MB, (
+        "ic_rcv", "ic_read_bw", "ib_rcv_bw", "ib_read_bw", "link_received",
     )),
-    JobMetric("eth_recv", "bytes/s", SUM, _MB, ("eth_read_bw", "net_bytes_in")),
-    JobMetric("eth_xmit", "bytes/s", SUM, _MB, ("eth_write_bw", "net_bytes_out")),
+    JobMetric("ib_xmit", "bytes/s", SUM, _MB, (
+        "ic_send", "ic_write_bw", "ib_send_bw", "ib_write_bw", "link_sent",
+    )),
+    JobMetric("eth_recv", "bytes/s", SUM, _MB, ("eth_read_bw", "net_bytes_in", "network_received")),
+    JobMetric("eth_xmit", "bytes/s", SUM, _MB, ("eth_write_bw", "net_bytes_out", "network_sent")),
     JobMetric("file_read", "bytes/s", SUM, _MB, (
-        "read_bw", "lustre_read_bw", "nfs4_read_bw", "fs_read", "disk_read_bw",
+        "read_bw", "lustre_read_bw", "nfs4_read_bw", "fs_read", "disk_read_bw", "disk_read",
     )),
     JobMetric("file_write", "bytes/s", SUM, _MB, (
         "write_bw", "lustre_write_bw", "nfs4_write_bw", "fs_write", "disk_write_bw",
+        "disk_written",
     )),
-    JobMetric("cpu_iowait", "%", MEAN, 1, ("iowait", "node_cpu_iowait")),
+    JobMetric("cpu_iowait", "%", MEAN, 1, ("iowait", "node_cpu_iowait", "cpu_waiting_for_i_o")),
 )  # fmt: skip
 
 METRICS = {metric.name: metric for metric in _LISTED}

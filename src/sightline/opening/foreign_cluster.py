@@ -79,11 +79,11 @@ CLUSTER_FILES: tuple[tuple[bytes, str, str | None], ...] = (
         "it is a table of power limits and their effect, without a job",
         None,
     ),
-    (rb"\A\d{1,4}\s*\Z", "it holds a number and nothing else, as an archive's version", _ARCHIVE),
+    (rb"\A\d{1,18}\s*\Z", "it holds a number and nothing else", None),
     (
         rb"\A(?:[-\w\\+.]{2,24}(?: \S{1,24})?\r?\n){1,40}(?:[-\w\\+.]{2,24})?\s*\Z",
-        "it is a list of words, as those that a tagger knows applications by",
-        _RULES,
+        "it is a list of words and no measurement",
+        None,
     ),
     (
         rb"\A#{1,2} [A-Z][^\n]{3,120}\n(?:\s*\n(?:[A-Z*\[#|<][^\n]{20,}|## [^\n]+)\n|\s*\Z)"

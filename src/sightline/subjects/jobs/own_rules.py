@@ -104,8 +104,6 @@ def _describe_series(use: Use, per: float) -> dict[str, Any]:
     if not over.size:
         return {}
     thinned = over[:: max(1, -(-over.size // _SAMPLES))]
-    times = np.arange(over.size) * use.step_s
-    slope = float(np.polyfit(times, over, 1)[0]) if over.size > 1 and use.step_s else 0.0
     return {
         "data": tuple(float(v) for v in thinned),
         "median": float(np.median(over)),
@@ -114,5 +112,4 @@ def _describe_series(use: Use, per: float) -> dict[str, Any]:
         "count": float(over.size),
         "first": float(over[0]),
         "last": float(over[-1]),
-        "slope": slope,
     }
