@@ -129,6 +129,14 @@ def test_a_job_and_its_steps(tmp_path: Path) -> None:
     assert run.table("job_nodes").get_column("host").to_list() == ["n1"]
 
 
+def test_the_batch_script_says_nothing_of_other_nodes(tmp_path: Path) -> None:
+    """It is one task on the first of two nodes, and held 2 GiB there."""
+    job = JOB.replace("node=1", "node=2")
+    batch = write_line("17.batch", TRESUsageInTot="cpu=0,mem=2097152K")
+    run = open_text(tmp_path, f"{NAMES}\n{job}\n{batch}\n")
+    assert read_job(run)["used_memory_bytes"] is None
+
+
 def test_owners_are_left_out_unless_asked(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_text(f"{NAMES}\n{JOB}\n")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +24,12 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="output of sacct, squeue, scontrol or seff, archives and databases of "
         "ClusterCockpit; without one, sacct is asked",
+    )
+    parser.add_argument(
+        "--prometheus",
+        metavar="URL",
+        help="ask this server for figures over time: Jobstats' exporters, or dcgm-exporter's with "
+        "HPC jobs",
     )
     parser.add_argument(
         "--since", metavar="T", help="jobs that ran after it: 7d, 12h, or 2026-01-31 (UTC)"
@@ -64,13 +70,13 @@ def open_sources(args: argparse.Namespace, job: str | None = None) -> Iterator[S
     from sightline.opening.scheduler import ask_accounting
 
     if args.recordings:
-        yield _open(args.recordings)
+        yield _add_series(args, _open(args.recordings), job)
         return
     since = read_moment_ns(args.since or _SINCE)
     day = datetime.fromtimestamp(since / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     folder = Path(tempfile.mkdtemp(prefix="sightline-jobs-"))
     try:
-        yield _open([str(ask_accounting(folder, day, job))])
+        yield _add_series(args, _open([str(ask_accounting(folder, day, job))]), job)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,6 +104,30 @@ def _open(paths: list[str]) -> Session:
         )
     _say_losses(run)
     return run
+
+
+def _add_series(args: argparse.Namespace, run: Session, wanted: str | None) -> Session:
+    """With what a Prometheus server knows, where one is named; of one job, or of all."""
+    import sys
+
+    if not args.prometheus:
+        return run
+    from sightline.record.monitor.prometheus_server import open_server
+    from sightline.subjects.jobs.prometheus import add_series
+
+    fetch = open_server(args.prometheus)
+    made, asked, there = add_series(
+        run, fetch, lambda job: wanted is None or is_wanted(job.row, wanted)
+    )
+    if asked < there:
+        text = f"Note: Prometheus was asked about the {asked} largest of {there} jobs"
+        print(text, file=sys.stderr)
+    return made
+
+
+def is_wanted(row: Mapping[str, Any], wanted: str) -> bool:
+    """Whether a job has this number, or is a task of the array that has it."""
+    return wanted in (row["job_id"], str(row["raw_job_id"]), row["job_id"].partition("_")[0])
 
 
 def _say_losses(run: Session) -> None:

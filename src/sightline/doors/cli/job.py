@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     import polars as pl
 
-    from sightline.doors.cli._jobs import ask_rules, open_sources
+    from sightline.doors.cli._jobs import ask_rules, is_wanted, open_sources
     from sightline.errors import RequestError
     from sightline.subjects.jobs.job import list_jobs
     from sightline.subjects.jobs.judging import judge_job
@@ -41,11 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
     wanted = args.job
     with open_sources(args, wanted) as found:
-        jobs = [
-            job
-            for job in list_jobs(found)
-            if wanted in (job.row["job_id"], str(job.row["raw_job_id"]))
-        ]
+        jobs = [job for job in list_jobs(found) if is_wanted(job.row, wanted)]
         if not jobs:
             raise RequestError(
                 f"there is no job {wanted} in what was given",

@@ -160,7 +160,7 @@ def _add_job(tables: JobTables, rows: list[_Row]) -> bool:
         "gpus": gpus,
         "gpu_type": kind,
         "memory_bytes": _read_memory(rows, given, asked, nodes, cpus),
-        "used_memory_bytes": _find_most_memory(rows),
+        "used_memory_bytes": _find_most_memory(rows, nodes),
         "cpu_time_ns": _sum_cpu_time(rows),
         "energy_j": _find_energy(rows),
     }
@@ -223,13 +223,20 @@ def _read_memory(
     return read_whole(size * ({"n": nodes, "c": cpus}.get(of, 1) or 1))
 
 
-def _find_most_memory(rows: list[_Row]) -> int | None:
-    """Of the step that held most: of all its tasks where that is gathered, else of the largest."""
+def _find_most_memory(rows: list[_Row], nodes: int | None) -> int | None:
+    """Of the step that held most: of all its tasks where that is gathered, else of its only one.
+
+    The batch script runs on the first node alone: of several nodes it says nothing.
+    """
     found = []
     for row in rows:
+        step = row["JobID"].partition(".")[2]
+        if step in ("batch", "extern") and (nodes or 1) > 1:
+            continue
         total = read_size(read_tres(row.get("TRESUsageInTot")).get("mem"))
-        task = read_size(row.get("MaxRSS"))
-        found += [size for size in (total, task) if size]
+        if not total and read_whole(row.get("NTasks")) == 1:
+            total = read_size(row.get("MaxRSS"))
+        found += [total] if total else []
     return max(found, default=None)
 
 

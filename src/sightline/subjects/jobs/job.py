@@ -96,8 +96,16 @@ def drop_series(job: Job) -> Job:
     return replace(job, uses=flat)
 
 
-def list_jobs(run: Run) -> Iterator[Job]:
-    """All jobs of a run, in the order in which they were recorded."""
+def list_jobs(run: Run) -> list[Job]:
+    """All jobs of a run, in the order in which they were recorded; made once."""
+    return run.once(_make_jobs)
+
+
+def _make_jobs(run: Run) -> list[Job]:
+    return list(_read_jobs(run))
+
+
+def _read_jobs(run: Run) -> Iterator[Job]:
     jobs = run.table("jobs")
     nodes = _group(run.table("job_nodes"))
     uses = _list_means(run)
