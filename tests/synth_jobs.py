@@ -260,7 +260,8 @@ def observe(w: World, seed: int) -> Job:
         "memory_bytes": round(w.asked_bytes), "used_memory_bytes": None, "cpu_time_ns": None,
         "energy_j": None, "summary": None,
     }  # fmt: skip
-    return Job(row, (), uses, {})
+    # As a cluster.json has it: the cores of a node.
+    return Job(row, (), uses, {"cpu_load": {"peak": float(w.cpus)}})
 
 
 def _lose(w: World, values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ TRAFFIC = course(*[(5, 1e6), (1, 5e8)] * 10)
 SPEAKS = [
     # rule, metrics, facts, share of what it was given, words
     (IDLE, {USE: [90, 0, 90, 0.5]}, {"gpus": 4}, 0.5, "2 of 4 GPUs did nothing"),
-    (IDLE, {USE: [0, 0]}, {"gpus": 2}, 1.0, "All 2 GPUs did nothing"),
+    (IDLE, {USE: [0, 0]}, {"gpus": 2}, 1.0, "Both GPUs did nothing"),
     (LITTLE, {USE: [10, 30]}, {"gpus": 2}, 0.8, "busy for 20 % of the time"),
     (LITTLE, {USE: [20, 0]}, {"gpus": 2}, 0.4, "busy for 20 % of the time"),
     (UNEQUAL, {USE: [100, 50]}, {"gpus": 2}, 0.25, "from 50 to 100 % busy"),
@@ -78,7 +79,7 @@ SPEAKS = [
     ("job-hang", {LOAD: [course((45, 10), (15, 0.1))] * 2}, {}, 0.25, "processors idle"),
     ("job-serial", {LOAD: [1, 0]}, {}, 0.95, "it used 1.0 of 20 cores"),
     ("job-serial", {}, {"cpu_time_ns": HOUR_NS}, 0.95, "it used 1.0 of 20 cores"),
-    ("job-low-cpu-load", {LOAD: [5, 5]}, {}, 0.5, "busy for 50 % of the time"),
+    ("job-low-cpu-load", {LOAD: [4, 4]}, {}, 0.6, "busy for 40 % of the time"),
     ("job-excessive-load", {LOAD: [13, 10]}, {}, 0.0, "13 threads want to run on the 10"),
     ("job-unequal-load", {LOAD: [10, 7]}, {}, 0.15, "nodes have unequal loads: from 7.0 to 10.0"),
     (
@@ -176,6 +177,19 @@ def test_shared_nodes_say_nothing_of_the_job() -> None:
         verdict = ask(job, rule)
         assert verdict is not None
         assert verdict.holds is None, rule
+
+
+def test_half_of_the_threads_may_be_all_cores() -> None:
+    """Of cores with two threads; where the peak of a node's load is known, nothing is in doubt."""
+    job = make_job({LOAD: [5, 5]})
+    verdict = ask(job, "job-low-cpu-load")
+    assert verdict is not None
+    assert verdict.holds is None
+    assert "two threads" in verdict.text
+    for peak, holds in ((10.0, True), (5.0, False)):
+        known = ask(replace(job, limits={"cpu_load": {"peak": peak}}), "job-low-cpu-load")
+        assert known is not None
+        assert known.holds is holds
 
 
 def test_short_and_pending_jobs_are_not_judged() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from sightline.core.units import format_several
 from sightline.views.jobs.figures import Figures, sort_jobs, title_of
 from sightline.views.jobs.words import (
+    KWH,
     fit,
     write_energy,
     write_hours,
@@ -72,21 +75,29 @@ def _write_owners(figures: Figures, by: str) -> str:
     rows = rows.filter((pl.col("wasted_gpu_hours") > 0) | (pl.col("wasted_core_hours") > 0))
     if rows.is_empty():
         return ""
+    with_energy = bool(rows.get_column("wasted_energy_j").sum())
     title = {"user": "Who wastes most", "project": "Projects", "cluster": "Clusters"}[by]
-    lines = [
-        f"{title:<24}{'jobs':>6}{'GPU h':>10}{'wasted':>9}{'':>6}{'core h':>10}{'wasted':>9}{'':>6}"
-    ]
+    last = "kWh" if with_energy else ""
+    head = f"{title:<22}{'jobs':>6}{'GPU h':>10}{'wasted':>9}{'':>6}{'core h':>10}{'wasted':>9}"
+    lines = [f"{head}{last:>8}"]
     for row in rows.head(_OWNERS).iter_rows(named=True):
         lines.append(
-            f"{fit(row[by], 23):<24}{row['jobs']:>6,}"
+            f"{fit(row[by], 21):<22}{row['jobs']:>6,}"
             f"{write_hours(row['gpu_hours']):>10}{write_hours(row['wasted_gpu_hours']):>9}"
             f"{write_share(row['wasted_gpu_hours'], row['gpu_hours']):>6}"
             f"{write_hours(row['core_hours']):>10}{write_hours(row['wasted_core_hours']):>9}"
-            f"{write_share(row['wasted_core_hours'], row['core_hours']):>6}"
+            f"{_write_last(row, with_energy):>8}"
         )
     if rows.height > _OWNERS:
         lines.append(f"{rows.height - _OWNERS} more: --json")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _write_last(row: dict[str, Any], with_energy: bool) -> str:
+    """kWh that were wasted where any are known, else the share of the core hours."""
+    if with_energy:
+        return write_hours((row["wasted_energy_j"] or 0) / KWH)
+    return write_share(row["wasted_core_hours"], row["core_hours"])
 
 
 def _write_problems(figures: Figures) -> str:

@@ -30,15 +30,14 @@ def find_cpu_share(job: Job) -> float | None:
 
     None where nothing says so, or only its nodes' load does and others run there, too.
     """
-    cpus = job.count("cpus")
+    each, nodes = find_cpus_per_node(job), job.count("nodes") or 1
     spent = job.row["cpu_time_ns"]
-    if spent and cpus and job.seconds:
-        return float(spent) / 1e9 / (cpus * job.seconds)
+    if spent and each and job.count("cpus") and job.seconds:
+        return float(spent) / 1e9 / (each * nodes * job.seconds)
     user = job.find_use("cpu_user")
     if user is not None and not np.isnan(user.mean) and not is_shared(job):
         return user.mean / 100
     load = job.find_use("cpu_load")
-    each = find_cpus_per_node(job)
     if load is None or each is None or np.isnan(load.mean) or is_shared(job):
         return None
     return load.mean / each
@@ -55,10 +54,14 @@ def explain_missing_share(job: Job) -> str:
 
 
 def find_cpus_per_node(job: Job) -> float | None:
-    """Hardware threads of a node: as given, else what its load is at most (`peak`)."""
-    nodes, cpus = job.count("nodes") or 1, job.count("cpus")
-    if cpus:
-        return cpus / nodes
+    """Processors of a node: as given, and no more than its load is at most (`peak`): its cores."""
+    cpus = job.count("cpus") / (job.count("nodes") or 1)
+    peak = find_peak_load(job)
+    return min(cpus or peak, peak) if peak else cpus or None
+
+
+def find_peak_load(job: Job) -> float | None:
+    """The largest load of a node that is usual, as its operators wrote it down."""
     peak = job.limits.get("cpu_load", {}).get("peak")
     return float(peak) if peak else None
 

@@ -34,7 +34,7 @@ def judge_idle(job: Job) -> Verdict | None:
     if not idle:
         return clear(rule)
     whole = idle == gpus
-    every = "Its GPU" if gpus == 1 else f"All {gpus} GPUs"
+    every = {1: "Its GPU", 2: "Both GPUs"}.get(gpus, f"All {gpus} GPUs")
     text = f"{every if whole else f'{idle} of {gpus} GPUs'} did nothing"
     fix = (
         "ask for no GPU, or see why the program does not find it: torch.cuda.is_available(), "

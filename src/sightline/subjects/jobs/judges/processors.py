@@ -9,6 +9,7 @@ from sightline.subjects.jobs.judges._limits import (
     explain_missing_share,
     find_cpu_share,
     find_cpus_per_node,
+    find_peak_load,
     is_shared,
     is_worth_judging,
 )
@@ -20,6 +21,8 @@ LOW = 0.65
 HIGH = 1.2
 # Job Defense Shield, serial-allocating-multiple: one core's work, give or take 15 %.
 SERIAL = 1.15
+# Ours: a thread for each core of two is half of the hardware threads, give or take the start.
+_HALF = 0.05
 # ClusterCockpit's node_load_imbalance_threshold_factor, of the largest; cores of a node also run
 # its system, and get twice that.
 UNEQUAL = {"nodes": 0.1, "cores": 0.2}
@@ -52,6 +55,10 @@ def judge_low(job: Job) -> Verdict | None:
     cpus = job.count("cpus")
     if share >= LOW or (cpus > 1 and 0.5 <= share * cpus <= SERIAL):
         return clear(rule)
+    if abs(share - 0.5) < _HALF and find_peak_load(job) is None:
+        return cannot_judge(
+            rule, "half of its hardware threads were busy: of cores with two threads, all of them"
+        )
     text = f"The processors were busy for {100 * share:.0f} % of the time"
     fix = (
         "ask for as many cores as the program has threads (OMP_NUM_THREADS, srun -c), and check "

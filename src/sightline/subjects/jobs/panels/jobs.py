@@ -40,7 +40,8 @@ def data(view: View) -> list[Block]:
     if not run.rows("jobs"):
         raise MissingDataError("no jobs", why="no job of a batch system is in the recording")
     found = []
-    problems = run.ask("job_problems").filter("judged").sort("lost_pct", descending=True)
+    hours = ("gpu_hours", "core_hours", "lost_pct")
+    problems = run.ask("job_problems").filter("judged").sort(hours, descending=True)
     if problems.height:
         columns = registry.load("analyses", "job_problems").ANALYSIS.columns
         hidden = ["rank", "recording_id", "job_row_id", "judged"]

@@ -18,6 +18,8 @@ Fix
     Ask for as many cores as the program has threads, and check that they are not pinned to one.
 
 False positives
+    Half of the hardware threads is not judged, unless the peak of a node's load is known (in a
+    cluster.json): of cores with two threads it may be all of them.
     Programs that are bound by memory bandwidth and run best on fewer cores.
 
 References
