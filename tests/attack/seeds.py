@@ -13,7 +13,9 @@ from pathlib import Path
 
 import sightline
 import synth_rocm
+from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
+from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
 from sightline.core.model import event_file as f
@@ -90,6 +92,7 @@ CHECKERS = {
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
 ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table"}
+ENDLESS |= {"slurm_accounting", "slurm_text"}
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ def write_seeds(folder: Path) -> list[Seed]:
         path = folder / f"{name}.stacks"
         path.write_text(text)
         seeds.append(Seed(name, path))
+    seeds += _write_jobs(folder / "jobs")
     path = folder / "rocprof.json"
     path.write_text(json.dumps(stacks.ROCPROF_JSON))
     seeds.append(Seed("rocprof_json", path))
@@ -192,6 +196,27 @@ def write_programs(folder: Path) -> Path:
     program.write_text('#!/bin/sh\ncp "$2" "$4"\n')
     program.chmod(0o755)
     return folder
+
+
+def _write_jobs(folder: Path) -> list[Seed]:
+    """What Slurm's commands print, and archives and databases of ClusterCockpit."""
+    folder.mkdir()
+    texts = {
+        "slurm_accounting": f"{slurm.NAMES}\n{slurm.JOB}\n{slurm.JOB}\n",
+        "slurm_json": json.dumps({"jobs": [slurm.ACCOUNTED] * 3}),
+        "slurm_text": slurm.CONTROL + slurm.NODE,
+        "clustercockpit_file": json.dumps(cockpit.META),
+        "clustercockpit_cluster": json.dumps(cockpit.CLUSTER),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    job = cockpit.write_archive(folder / "archive")
+    database = cockpit.write_database(folder / "clustercockpit.db")
+    return [
+        *(Seed(name, folder / name) for name in texts),
+        Seed("clustercockpit", job),
+        Seed("clustercockpit_db", database),
+    ]
 
 
 def _list_ncu_rows() -> list[list[str]]:

@@ -186,6 +186,9 @@ def _write_headline(answer: Answer) -> str:
         if answer.use["devices"]:
             first = _describe_use(answer.use["devices"])
             return f"{first} {judged[0]['summary']}" if judged else first
+        if jobs := answer.counts.get("jobs"):
+            first = f"{format_several(jobs, 'job')} of a batch system."
+            return f"{first} {judged[0]['summary']}" if judged else f"{first} Nothing stands out."
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
     low, high = format_pct(min(shares)), format_pct(max(shares))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sightline.core.registry import OF_WINDOW
-from sightline.core.units import format_bytes, format_joules, format_ns, format_pct
+from sightline.core.registry import OF_JOBS, OF_WINDOW
+from sightline.core.units import format_bytes, format_hours, format_joules, format_ns, format_pct
 from sightline.diagnosis.price import share_of
 
 
@@ -18,16 +18,18 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
     """
     whole = share_of(found["rule"], has_timeline=bool(breakdown))
     of = "" if whole == OF_WINDOW else f" of {whole}"
+    # Jobs take hours on many GPUs or cores; nothing else takes as long.
+    write_time = format_hours if whole == OF_JOBS else format_ns
     cost, cost_pct = found["cost_ns"], found["cost_pct"]
     gain, gain_pct = found["gain_ns"], found["gain_pct"]
     parts = []
     if cost:
         over = f" over {len(breakdown)} GPUs" if len(breakdown) > 1 and not of else ""
         share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
-        parts.append(f"costs {format_ns(cost)}{over}{share}")
+        parts.append(f"costs {write_time(cost)}{over}{share}")
     if gain:
         share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
-        parts.append(f"fix gains up to {format_ns(gain)}{share}")
+        parts.append(f"fix gains up to {write_time(gain)}{share}")
     elif gain is not None and cost:
         parts.append("fixing it alone gains nothing")
     if found.get("cost_bytes"):

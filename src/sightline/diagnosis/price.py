@@ -16,7 +16,7 @@ import polars as pl
 
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Price, Rule
-from sightline.core.registry import OF_ENERGY, OF_KERNELS, OF_MEMORY, OF_WINDOW
+from sightline.core.registry import OF_ENERGY, OF_JOBS, OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.core.units import format_ns
 from sightline.diagnosis.build import LOWER
 from sightline.timeline.copies import LEAST_OPERATIONS
@@ -59,7 +59,7 @@ def share_of(rule: str, *, has_timeline: bool = True) -> str:
     """
     subject = registry.subject_of("rules", rule.replace("-", "_"))
     whole = OF_WINDOW if subject is None else subject.share_of
-    if has_timeline or whole in (OF_MEMORY, OF_ENERGY):
+    if has_timeline or whole in (OF_MEMORY, OF_ENERGY, OF_JOBS):
         return whole
     return OF_KERNELS if subject is None else subject.share_without_device
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sightline.opening.foreign_cluster import CLUSTER_FILES
+
 
 @dataclass(frozen=True)
 class Foreign:
@@ -245,6 +247,7 @@ _FOREIGN = (
         "it is a piece of Prometheus metrics with labels left out",
         "Give what an exporter says:  curl -s http://HOST:9400/metrics > gpus.metrics",
     ),
+    *(Foreign(*row) for row in CLUSTER_FILES),
 )
 
 

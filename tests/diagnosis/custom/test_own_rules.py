@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sightline
 from sightline.diagnosis.custom import check, document, expression, facts, forms
 from sightline.doors.cli.main import main
 from sightline.errors import InputError
 from support.campaigns import examples
 from support.corpus import SHARED
+from support.histories import Phase, write_history
 from support.places import ROOT
 from support.processor_time import takes_at_most
 from support.simulated import simulated
@@ -362,3 +364,33 @@ def test_any_file_is_a_rule_or_an_error_with_a_line(text):
         assert re.search(r"mine\.yaml, line \d+", str(error))
     else:
         assert check.evaluate(rule, NAMES).holds in (True, False, None)
+
+
+def test_the_rule_of_puzzle_fires_word_for_word_on_our_own_history(tmp_path: Path) -> None:
+    """cpu_load is what `sightline watch` calls load; mem_used counts in GB."""
+    rule = {
+        "tag": "low_cpu_load",
+        "threshold": "config.low_cpu_threshold",
+        "metrics": ["cpu_load"],
+        "vars": {"avg_load": "mean(cpu_load.data)", "low_load": "avg_load < threshold"},
+        "trigger": "low_load == True",
+    }
+    memory = {
+        "tag": "memory",
+        "metrics": ["mem_used"],
+        "rule": "mem_used.max > 15",
+        "hint": "{mem_used.max} GB",
+    }
+    host = {"power": 50.0, "load": 2.0, "host memory used": 16e9}
+    history = write_history(tmp_path / "history", [Phase(60, {-1: host})])
+    run = sightline.open(str(history))
+    (tmp_path / "config.json").write_text('{"low_cpu_threshold": 3}')
+    for name, made in (("puzzle", rule), ("memory", memory)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+    paths = [str(tmp_path / "puzzle.json"), str(tmp_path / "memory.json")]
+    told = {f.rule: f.summary for f in run.findings(rules=paths) if not f.abstained}
+    assert "low-cpu-load" in told
+    assert told["memory"] == "16 GB"
+    (tmp_path / "config.json").write_text('{"low_cpu_threshold": 1.5}')
+    told = {f.rule: f.summary for f in run.findings(rules=paths) if not f.abstained}
+    assert "low-cpu-load" not in told

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core import registry
+from sightline.core.job_metrics import METRICS, find_job_metric
 from sightline.core.model.run import Run
 from sightline.diagnosis.custom.forms import OwnRule, load_rules
 from sightline.errors import MissingDataError
@@ -128,10 +129,22 @@ def _metric(run: Run, metric: str) -> dict[str, Any]:
     if not run.rows("counters"):
         return {}
     counters = run.table("counters").select("metric", "time_ns", "value")
-    names = counters.get_column("metric").unique()
-    mine = [n for n in names if n is not None and make_identifier(n) == metric.lower()]
+    names = counters.get_column("metric").unique().drop_nulls().to_list()
+    mine, per = _find_counters(metric, names)
     values = counters.filter(pl.col("metric").is_in(mine)).sort("time_ns")
-    return describe_column(values.get_column("value")) if values.height else {}
+    return describe_column(values.get_column("value") / per) if values.height else {}
+
+
+def _find_counters(metric: str, names: list[str]) -> tuple[list[str], float]:
+    """The counters that a rule calls so, and what their values are divided by.
+
+    Rules about jobs call them by their own names (cpu_load, acc_utilization), and count in GB.
+    """
+    mine = [name for name in names if make_identifier(name) == metric.lower()]
+    known = METRICS.get(find_job_metric(metric))
+    if mine or known is None:
+        return mine, 1.0
+    return [name for name in names if make_identifier(name) in known.others], known.per
 
 
 def describe_column(values: pl.Series) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def take_credentials(url: str) -> tuple[str, dict[str, str]]:
     return urlunsplit(parts._replace(netloc=host)), header
 
 
-class _StayHere(urllib.request.HTTPRedirectHandler):
+class StayHere(urllib.request.HTTPRedirectHandler):
     """Follows no redirection: the library makes a GET without the event of it, which succeeds."""
 
     def redirect_request(self, *_: Any) -> None:
@@ -66,7 +66,7 @@ class Notifier:
                 f"{url} is no address for a webhook", hint="It begins with http:// or https://."
             )
         self._url, self._failed = url, failed
-        self._opener = urllib.request.build_opener(_StayHere)
+        self._opener = urllib.request.build_opener(StayHere)
         try:
             self._command = shlex.split(command) if command else None
         except ValueError as error:

@@ -41,6 +41,8 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
                 "No single change of the host gains 5 %: the largest part of the main thread's "
                 f"time is {largest['part']} ({format_pct(largest['window_pct'])})."
             )
+        if run.rows("jobs"):
+            return "No problem takes 5 % of what the jobs were given:  sightline jobs SOURCE"
         if has_use(run):
             return "No findings: nothing stands out in how the GPUs were used."
         return "No findings: the recording has no GPU operations."

@@ -1,0 +1,1 @@
+"""Batch systems: Slurm's commands, Jobstats' summaries, ClusterCockpit's archives and databases."""
