@@ -24,6 +24,7 @@ from sightline.diagnosis.gaps import are_the_profilers
 from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
+from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.segments import REPEATING, select_repeating
 
@@ -134,6 +135,8 @@ def _host_ops(run: Run) -> list[dict[str, Any]]:
 def list_limits(run: Run) -> list[dict[str, Any]]:
     """What limits the conclusions: quality rows, those of several recordings taken together."""
     rows = run.table("quality")
+    if list_engine_steps(run).height:  # they are the steps: nobody has to mark others
+        rows = rows.filter(pl.col("kind") != "no_steps")
     if rows.is_empty():
         return []
     # A kind of which one recording says several things, as a profiler's own messages, is kept apart
