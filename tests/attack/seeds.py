@@ -18,7 +18,7 @@ from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
 from sightline.core.model import event_file as f
 from sightline.record.inline.recorder import Recorder, end, now
-from support import profiled
+from support import profiled, served
 from support import traces as t
 from support.as_folder import write_folder
 from support.reports import OSRT, Report
@@ -40,7 +40,7 @@ hint: "For {share:.1f} % of the window a GPU is idle."
 """
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
-ENDLESS |= {"rocprofv3_csv"}
+ENDLESS |= {"rocprofv3_csv", "vllm_log", "sglang_log", "trtllm_log", "bench_jsonl"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,10 @@ def write_seeds(folder: Path) -> list[Seed]:
         path = folder / f"{name}.stacks"
         path.write_text(text)
         seeds.append(Seed(name, path))
+    for _, name, text in served.FILES:
+        path = folder / name
+        path.write_text(text)
+        seeds.append(Seed(name.replace(".", "_"), path))
     path = folder / "rocprof.json"
     path.write_text(json.dumps(stacks.ROCPROF_JSON))
     seeds.append(Seed("rocprof_json", path))
