@@ -14,6 +14,7 @@ from sightline.answer.marks import summarize_marks
 from sightline.answer.memory import summarize_memory
 from sightline.answer.requests import summarize_requests
 from sightline.answer.sampled import is_only_sampled, list_sampled_kernels
+from sightline.answer.serving import summarize_serving
 from sightline.answer.system import summarize_system
 from sightline.core.algebra.window import select_starting_in
 from sightline.core.kernel_labels import label_kernels
@@ -78,6 +79,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         requests=summarize_requests(run),
         system=summarize_system(run, has_ops=bool(ops)),
         bandwidth=summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
+        serving=summarize_serving(run),
         limits=[*list_limits(run), *note_warming(use["devices"])],
     )
 
