@@ -100,5 +100,6 @@ def _cell(value: float | None, unit: str | None) -> str:
     if unit == "ms":
         return f"{format_ns(round(value * 1e6)):>11}"
     words = {"%": " %", "tokens/s": " tok/s"}.get(unit or "", "")
-    number = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+    is_whole = float(value).is_integer() or abs(value) >= 1000
+    number = f"{value:,.0f}" if is_whole else f"{value:,.1f}"
     return f"{number + words:>11}"
