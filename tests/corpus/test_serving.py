@@ -88,3 +88,59 @@ def test_ten_tokens_of_32_requests_without_an_annotation(corpus: Path) -> None:
     computed: Callable[[str], int] = steps["phase"].to_list().count
     assert (computed("prefill"), computed("decode")) == (1, 9)
     assert set(steps["confidence"]) == {"medium"}
+
+
+@pytest.mark.parametrize(
+    ("path", "layers"),
+    [
+        # By their published configurations: Qwen3-8B, gpt-oss-20b (24 layers, every second with a
+        # sliding window), and a model of 80 layers over four GPUs.
+        (f"{TRACELENS}/sglang_decode/sglang_Qwen3-8B_decode.json.gz", 36),
+        (f"{TRACELENS}/vllm_decode_full/graph_execution.json.gz", 24),
+        (f"{TRACELENS}/vllm_prefilldecode_piecewise/graph_execution.json.gz", 24),
+        (
+            "kineto/hyukjlee__traceMap/trace_file/examples/"
+            "1_h100_1000isl_10osl_32con.pt.trace.json.gz",
+            80,
+        ),
+    ],
+)
+def test_layers_of_real_models(path: str, layers: int, corpus: Path) -> None:
+    table = sightline.open(str(corpus / path)).ask("model_layers")
+    assert table["layers"].unique().to_list() == [layers]
+    inside = table.drop_nulls("layer")
+    assert inside["kernels"].sum() >= 0.95 * table["kernels"].sum()
+    for _, mine in inside.partition_by("step", as_dict=True).items():
+        assert mine["layer"].to_list() == list(range(layers))
+
+
+def test_percentiles_of_a_real_benchmark_are_those_that_it_prints(corpus: Path) -> None:
+    load = sightline.open(str(corpus / f"{VLLM}/bench.json")).ask("serving_load")
+    for metric in ("ttft", "itl", "tpot"):
+        exact, printed = (
+            load.filter(pl.col("metric") == metric, pl.col("source") == source).row(0, named=True)
+            for source in ("requests", "benchmark")
+        )
+        for statistic in ("mean", "p50", "p99"):
+            assert exact[statistic] == pytest.approx(printed[statistic], rel=1e-5)
+
+
+def test_parts_of_a_real_servers_requests_sum_to_its_clients_times(corpus: Path) -> None:
+    paths = (f"{VLLM}/rank0.pt.trace.json.gz", f"{VLLM}/client.json")
+    run = sightline.open(*(str(corpus / path) for path in paths))
+    rows = run.ask("request_time")
+    first = rows.select(pl.sum_horizontal(pl.col("^ttft_.+_ns$"))).to_series()
+    parts = ("decode_steps_ns", "prompt_steps_ns", "scheduling_ns", "delivery_ns")
+    assert (first == rows["ttft_ns"]).all()
+    assert (rows.select(pl.sum_horizontal(parts)).to_series() == rows["rest_ns"]).all()
+    told = dict(run.ask("token_time").select("part", "mean_ns").rows())
+    client = run.table("served_requests")["itl_ns"].explode().mean()
+    # The engine's inter-token latency is the client's: what the network adds is not in it.
+    assert sum(told.values()) == pytest.approx(client, rel=0.02)
+    assert max(told, key=lambda part: told[part]) == "prompts beside it"
+
+
+def test_the_planted_cause_of_a_real_server_comes_first(corpus: Path) -> None:
+    """Its --max-num-batched-tokens was 128: seven mixed steps take a third of all step time."""
+    run = sightline.open(str(corpus / f"{VLLM}/rank0.pt.trace.json.gz"))
+    assert run.answer().findings[0]["rule"] == "prefill-stalls-decode"

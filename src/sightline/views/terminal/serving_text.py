@@ -27,7 +27,7 @@ _LOAD = {
     "running": "requests running",
     "waiting": "requests waiting",
     "kv_cache": "KV cache in use",
-    "output_rate": "output",
+    "output_rate": "output, tokens/s",
     "preemptions": "preemptions",
 }
 
@@ -99,7 +99,7 @@ def _cell(value: float | None, unit: str | None) -> str:
         return f"{'-':>11}"
     if unit == "ms":
         return f"{format_ns(round(value * 1e6)):>11}"
-    words = {"%": " %", "tokens/s": " tok/s"}.get(unit or "", "")
+    words = " %" if unit == "%" else ""
     is_whole = float(value).is_integer() or abs(value) >= 1000
     number = f"{value:,.0f}" if is_whole else f"{value:,.1f}"
     return f"{number + words:>11}"
