@@ -90,8 +90,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     vendor = "nvidia" if re.search(rb"DCGM|nvidia|NVIDIA", data) else None
     # An inference server's own metrics are of no rank: its ranks' traces may lie beside them.
     serves = re.search(rb"(?m)^(?:vllm|sglang):|^trtllm_", data) is not None
-    told = Recording("prometheus", of_host=True if serves and vendor is None else None)
-    return Imported(samples.tables(vendor), told, quality)
+    recording = Recording("prometheus", of_host=True if serves and vendor is None else None)
+    return Imported(samples.tables(vendor), recording, quality)
 
 
 # Labels as they are written, `a="b",c="d"`, and the value as written.

@@ -73,5 +73,6 @@ def _list_stats(benchmark: dict[str, Any], number: int) -> Iterator[dict[str, An
         for name, ours in _STATISTICS.items():
             yield from make_stat(metric, ours, done.get(name), unit, number)
         percentiles = done.get("percentiles")
-        for name, ours in _PERCENTILES.items() if isinstance(percentiles, dict) else ():
-            yield from make_stat(metric, ours, percentiles.get(name), unit, number)
+        known = percentiles if isinstance(percentiles, dict) else {}
+        for name, ours in _PERCENTILES.items():
+            yield from make_stat(metric, ours, known.get(name), unit, number)

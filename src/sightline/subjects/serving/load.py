@@ -83,9 +83,9 @@ def _summarize_requests(run: Run) -> Iterator[dict[str, Any]]:
                 told = _summarize_values(values.cast(pl.Float64) / 1e6)
                 yield _row(rank, metric, "ms", "requests", **told)
         spans = mine.select("start_ns", "end_ns", "output_tokens").drop_nulls()
-        length = (spans["end_ns"].max() or 0) - (spans["start_ns"].min() or 0)  # type: ignore[operator]
-        if spans.height and length > 0:
-            rate = 1e9 * spans["output_tokens"].sum() / length
+        length = pl.col("end_ns").max() - pl.col("start_ns").min()
+        rate = spans.select(1e9 * pl.col("output_tokens").sum() / length).item()
+        if rate is not None and math.isfinite(rate):
             told = {"count": spans.height, "mean": rate}
             yield _row(rank, "output_rate", "tokens/s", "requests", **told)
 
@@ -119,9 +119,9 @@ def _read_counters(run: Run) -> Iterator[dict[str, Any]]:
                 sums = counters.filter(
                     pl.col("metric").cast(pl.String) == f"{name}_sum", pl.col("rank") == rank
                 )
-                known = _read_histogram(rows, _take_growth(sums)["value"].sum(), scale)
+                known = _read_histogram(rows, _sum_growth(_take_growth(sums)), scale)
             elif told["kind"] == "counter":
-                known = {"total": _take_growth(rows, since_start=True)["value"].sum() * scale}
+                known = {"total": _sum_growth(_take_growth(rows, since_start=True)) * scale}
             else:
                 known = _summarize_values(rows["value"] * scale)
             if known is not None:
@@ -135,6 +135,10 @@ def _take_growth(rows: pl.DataFrame, *, since_start: bool = False) -> pl.DataFra
     grown = pl.when(pl.len() > 1).then((last - first).clip(lower_bound=0)).otherwise(last)
     ordered = rows.sort("time_ns", maintain_order=True)
     return ordered.group_by("source", maintain_order=True).agg(last if since_start else grown)
+
+
+def _sum_growth(grown: pl.DataFrame) -> float:
+    return float(grown.select(pl.col("value").sum()).item())
 
 
 def _read_histogram(rows: pl.DataFrame, whole: float, scale: float) -> dict[str, Any] | None:

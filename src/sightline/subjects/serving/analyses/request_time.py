@@ -58,7 +58,7 @@ def run(run: Run) -> pl.DataFrame:
             why="the client's requests lie at other times than the steps",
             hint="Record both at once:  sightline run --server vllm URL --requests 32",
         )
-    rank = steps.get_column("rank").min()
+    rank = int(steps.select(pl.col("rank").min()).item())
     steps = steps.filter(pl.col("rank") == rank)
     asked = run.table("served_requests").drop_nulls(["start_ns", "ttft_ns", "end_ns"])
     asked = asked.sort("start_ns").with_columns(first_ns=pl.col("start_ns") + pl.col("ttft_ns"))
@@ -70,7 +70,7 @@ def run(run: Run) -> pl.DataFrame:
         pl.col("start_ns", "end_ns").gather(made.cast(pl.Int64)).name.prefix("own_")
     )
     asked = asked.hstack(own)
-    spans = _list_spans(run, steps, int(rank))  # type: ignore[call-overload]
+    spans = _list_spans(run, steps, rank)
     cover = {
         name: measure_cover_between(asked, "start_ns", "first_ns", frame, [])
         for name, frame in spans.items()

@@ -55,15 +55,16 @@ def check(run: Run) -> Iterator[Finding]:
     )
     if losses.is_empty():
         return
-    sizes, replayed = losses["decode_requests"], decodes.filter(replays)["decode_requests"]
+    ends = (pl.col("decode_requests").min().alias("low"), pl.col("decode_requests").max())
+    sizes, replayed = losses.select(ends).row(0), decodes.filter(replays).select(ends).row(0)
     lines = [
         f"such a step takes {format_ns(int(losses['duration_ns'].median() or 0))}, and nothing "  # type: ignore[arg-type]
         f"runs for {format_ns(int(losses['idle_ns'].median() or 0))} of it"  # type: ignore[arg-type]
     ]
-    if sizes.max() is not None and replayed.max() is not None:
+    if None not in (*sizes, *replayed):
         lines.append(
-            f"they have {sizes.min()} to {sizes.max()} requests; those that replay a graph "
-            f"{replayed.min()} to {replayed.max()}"
+            f"they have {sizes[0]} to {sizes[1]} requests; those that replay a graph "
+            f"{replayed[0]} to {replayed[1]}"
         )
     yield from report_loss(
         run,

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
@@ -54,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     usual = losses.get_column("usual_ns").drop_nulls().median()
     lines = [
         f"{format_several(losses.height, 'step')} of {steps.height} compute {tokens:,} prompt "
-        f"tokens beside {int(losses['held'].max() or 0)} running requests or fewer",  # type: ignore[call-overload]
+        f"tokens beside {find_largest(losses, 'held')} running requests or fewer",
         f"such a step takes {format_ns(int(losses['duration_ns'].median() or 0))}"  # type: ignore[arg-type]
         + (f", one of decode alone {format_ns(int(usual))}" if usual else ""),  # type: ignore[arg-type]
     ]

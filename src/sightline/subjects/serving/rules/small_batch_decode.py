@@ -105,7 +105,7 @@ def _price_merging(run: Run, decodes: pl.DataFrame) -> pl.DataFrame:
     slope = _measure_slope(decodes)
     base = decodes.select(pl.col("cycle_ns") - slope * pl.col("decode_requests")).median().item()
     requests = run.table("served_requests", ["start_ns", "output_tokens"]).drop_nulls()
-    took = int(decodes.group_by("rank").agg(pl.col("cycle_ns").sum())["cycle_ns"].max() or 0)  # type: ignore[call-overload]
+    took = find_largest(decodes.group_by("rank").agg(pl.col("cycle_ns").sum()), "cycle_ns")
     gain = max(took - _replay_decode(requests.sort("start_ns").rows(), base, slope), 0)
     waits = pl.col("there") > pl.col("decode_requests")
     held = pl.when(waits).then("cycle_ns").otherwise(0)
@@ -147,4 +147,4 @@ def _measure_slope(decodes: pl.DataFrame) -> float:
     apart = find_largest(most, "decode_requests") - find_largest(least, "decode_requests")
     if not apart:
         return 0.0
-    return max((most.item(0, "ns") - least.item(0, "ns")) / apart, 0.0)
+    return max(float(most.item(0, "ns") - least.item(0, "ns")) / apart, 0.0)
