@@ -61,13 +61,14 @@ def run(run: Run) -> pl.DataFrame:
         .agg(
             pl.col("requests").median(),
             *(pl.col(name).median().round().cast(pl.Int64) for name in (*_SUMMED, *counts)),
-            *(pl.col(name).sum().alias(f"all_{name}") for name in _SUMMED),
-            *(
-                pl.when(pl.col(name).count() > 0).then(pl.col(name).sum())
-                for name in ("prefill_tokens", "decode_tokens")
-            ),
+            *(_sum_known(name).alias(f"all_{name}") for name in _SUMMED),
+            *(_sum_known(name) for name in ("prefill_tokens", "decode_tokens")),
             steps=pl.len().cast(pl.Int64),
         )
         .sort("rank", "all_cycle_ns", "phase", descending=[False, True, False])
         .select(column.name for column in ANALYSIS.columns)
     )
+
+
+def _sum_known(name: str) -> pl.Expr:
+    return pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
