@@ -144,3 +144,39 @@ def test_the_planted_cause_of_a_real_server_comes_first(corpus: Path) -> None:
     """Its --max-num-batched-tokens was 128: seven mixed steps take a third of all step time."""
     run = sightline.open(str(corpus / f"{VLLM}/rank0.pt.trace.json.gz"))
     assert run.answer().findings[0]["rule"] == "prefill-stalls-decode"
+
+
+@pytest.mark.parametrize(
+    ("execution", "capture", "nodes"),
+    [
+        ("sglang_decode/sglang_Qwen3-8B_decode.json.gz", "sglang_decode", 544),
+        ("vllm_decode_full/graph_execution.json.gz", "vllm_decode_full", 421),
+    ],
+)
+def test_replayed_kernels_have_their_captures_operators(
+    execution: str, capture: str, nodes: int, corpus: Path
+) -> None:
+    """Against TraceLens' own table of operators, of the same files: name, module, count, time."""
+    (captured,) = (corpus / TRACELENS / capture / "capture_traces").glob("*.json.gz")
+    run = sightline.open(str(corpus / TRACELENS / execution))
+    found = run.attribute_graphs(sightline.open(str(captured)))
+    assert found.height == found["operator"].count() == nodes
+    assert set(found["confidence"]) == {"high"}
+    peer = pl.read_csv(
+        corpus / "peer_expected/AMD-AGI__TraceLens/tests/traces/inference" / capture
+        / "perf_csvs/ops_summary.csv"
+    )  # fmt: skip
+    ours = {
+        (operator, module): (n, ns / 1000)
+        for operator, module, n, ns in found.group_by("operator", "module")
+        .agg(pl.len(), (pl.col("end_ns") - pl.col("start_ns")).sum())
+        .rows()
+    }
+    columns = ("name", "parent_module", "Count", "total_direct_kernel_time_sum")
+    agreed = [
+        (name, module)
+        for name, module, _, us in peer.select(columns).rows()
+        if (mine := ours.get((name, str(module).removeprefix("nn.Module: "))))
+        and mine[1] == pytest.approx(us, rel=1e-3)
+    ]
+    assert len(agreed) >= 3, (ours, peer.select(columns).rows())

@@ -88,7 +88,9 @@ def list_stalls(steps: pl.DataFrame) -> pl.DataFrame:
         .then("decode_requests")
         .otherwise((wanted + begun).over("rank")),
     )
-    stalls = known.filter(pl.col("phase").is_in([MIXED, PREFILL]) & (pl.col("held") > 0))
+    stalls = known.filter(
+        pl.col("phase").is_in([MIXED, PREFILL]) & (pl.col("held") > 0)
+    ).drop_nulls("usual_ns")  # how long the same requests take without prompts is not known else
     decodes = pl.when(pl.col("phase") == MIXED).then(pl.col("usual_ns")).otherwise(0)
-    cost = (pl.col("duration_ns") - decodes.fill_null(0)).clip(lower_bound=0).cast(pl.Int64)
+    cost = (pl.col("duration_ns") - decodes).clip(lower_bound=0).cast(pl.Int64)
     return stalls.with_columns(cost_ns=cost, gain_ns=cost)
