@@ -13,8 +13,9 @@ import pytest
 
 import sightline
 from support.campaigns import sample
-from synth_serving.causes import CAUSES, Case, serve_well
+from synth_serving.causes import CAUSES, Case, admit_few, pad_graphs, serve_well
 from synth_serving.kineto import write_client, write_trace
+from synth_serving.nsys import write_export
 
 SEEDS = range(12)
 CASES = [(make, seed) for make in CAUSES for seed in SEEDS]
@@ -41,6 +42,22 @@ def test_planted_cause_comes_first_with_its_gain(
     assert first["gain_ns"] == pytest.approx(case.gain_ns, rel=0.1)
     assert first["fix"]
     assert first["verify"]
+
+
+@pytest.mark.parametrize(
+    "make", [m for m in CAUSES if m not in (pad_graphs, admit_few)], ids=name_case
+)
+def test_the_same_as_nsight_systems_records_it(
+    make: Callable[[random.Random], Case], tmp_path: Path
+) -> None:
+    """TensorRT-LLM's NVTX ranges: the same phases, the same cause and its own flag."""
+    case = make(random.Random(5))
+    run = sightline.open(str(write_export(case.served, tmp_path)))
+    assert run.ask("engine_steps")["phase"].to_list() == [s.phase for s in case.served.steps]
+    first = run.answer().findings[0]
+    assert first["rule"] == case.cause
+    assert first["gain_ns"] == pytest.approx(case.gain_ns, rel=0.1)
+    assert "--" not in first["fix"]  # its options are no flags of vLLM's or SGLang's
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

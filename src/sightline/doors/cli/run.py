@@ -228,6 +228,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.server is not None:
         made.leave_out("torch", "the server's own PyTorch profiler records")
+        # It switches the CUDA profiler on and off itself, with TLLM_PROFILE_START_STOP.
+        made.options.update(server=True, capture=True)
     folder = _folder_name(args, command)
     if args.dry_run:
         return _dry_run(made, folder, args)

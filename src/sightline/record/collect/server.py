@@ -147,12 +147,17 @@ def _profile(
 
 
 def list_trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, str]:
-    """What TensorRT-LLM is started with: iterations from A to B, and where the trace goes."""
+    """What TensorRT-LLM is started with: iterations from A to B, and where the trace goes.
+
+    NVTX ranges of its steps and of garbage collections show in Nsight Systems.
+    """
     wait, warm_up, active = steps or [100, 0, 50]
     first = wait + warm_up
     return {
         "TLLM_PROFILE_START_STOP": f"{first}-{first + active}",
         "TLLM_TORCH_PROFILE_TRACE": str(folder / "server-0.json"),
+        "TLLM_LLMAPI_ENABLE_NVTX": "1",
+        "TLLM_PROFILE_RECORD_GC": "1",
     }
 
 

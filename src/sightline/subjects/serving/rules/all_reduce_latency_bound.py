@@ -69,7 +69,6 @@ def check(run: Run) -> Iterator[Finding]:
         ],
         verify="sightline stats kernels AFTER: the collectives' mean",
         method="bound: each collective as short as a one-shot all-reduce over four H100",
-        confidence="medium",
     )
 
 

@@ -49,9 +49,15 @@ def check(run: Run) -> Iterator[Finding]:
     before = pl.col("duration_ns").shift(1).over("rank").fill_null(0)
     # What a step samples lies in the gap before the next one.
     sampled = measure_sampling(run).select("rank", pl.col("step") + 1, behind="gap_ns")
+    behind = pl.col("behind").fill_null(0)
+    # Sampling lies in a step's range (vLLM) or behind it (TensorRT-LLM): the other rule's.
     losses = (
         steps.join(sampled, on=["rank", "step"], how="left", maintain_order="left")
-        .with_columns(in_step_ns=(pl.col("in_step_ns") - pl.col("behind").fill_null(0)).clip(0))
+        .with_columns(
+            in_step_ns=(pl.col("in_step_ns") - behind).clip(lower_bound=0),
+            scheduler_ns=pl.col("scheduler_ns")
+            - (behind - pl.col("in_step_ns")).clip(pl.lit(0), pl.col("scheduler_ns")),
+        )
         .with_columns(cost_ns=pl.col("scheduler_ns") + pl.col("in_step_ns"))
         .with_columns(gain_ns=pl.min_horizontal("scheduler_ns", before))
         .filter(pl.col("cost_ns") > 0)
