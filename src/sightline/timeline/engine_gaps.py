@@ -41,6 +41,30 @@ def list_request_spans(run: Run) -> pl.DataFrame:
     return spans if 2 * covered.sum() > length else spans.clear()
 
 
+def list_idle_spans(run: Run) -> pl.DataFrame:
+    """When each engine's thread had no request: rank, pid, tid, host_op_id (null), start, end, ns.
+
+    With the client's requests these are the times between them; else whole gaps.
+    """
+    steps = list_engine_steps(run)
+    thread = ["rank", "pid", "tid"]
+    requests = list_request_spans(run)
+    if requests.height:
+        before = pl.col("end_ns").cum_max().shift(1)
+        empty = requests.sort("start_ns").select(start_ns=before, end_ns="start_ns")
+        spans = steps.select(thread).unique().join(empty.drop_nulls(), how="cross")
+    else:
+        gaps = list_gaps(run).filter(pl.col("no_request_ns") > 0)
+        spans = gaps.join(steps.select(*thread, "step"), on=["rank", "step"]).select(
+            *thread, start_ns="gap_start_ns", end_ns=pl.col("gap_start_ns") + pl.col("gap_ns")
+        )
+    return (
+        spans.filter(pl.col("end_ns") > pl.col("start_ns"))
+        .select(*thread, pl.lit(None, pl.Int64).alias("host_op_id"), "start_ns", "end_ns")
+        .sort("start_ns")
+    )
+
+
 def _list_gaps(run: Run) -> pl.DataFrame:
     steps = list_engine_steps(run)
     before = pl.col("end_ns").cum_max().shift(1).over("rank")

@@ -28,6 +28,7 @@ GRAPH_LAUNCH = r"^(?:cuda|hip|cu)GraphLaunch"
 SCHEMA = {
     "rank": pl.Int64,
     "pid": pl.Int64,
+    "tid": pl.Int64,
     "step": pl.Int64,
     "name": pl.String,
     "engine": pl.String,
@@ -40,7 +41,7 @@ SCHEMA = {
     "source": pl.String,
     "confidence": pl.String,
 }
-_SPAN = ["rank", "pid", "name", "start_ns", "end_ns"]
+_SPAN = ["rank", "pid", "tid", "name", "start_ns", "end_ns"]
 
 
 def list_engine_steps(run: Run) -> pl.DataFrame:
@@ -146,7 +147,7 @@ def _find_replays(run: Run) -> pl.DataFrame:
     """Calls that replay a graph of a whole step: steps of decode, by what engines capture."""
     ops = run.table("device_ops", ["rank", "launch_id", "kind"]).filter(pl.col("kind") != "memcpy")
     nodes = ops.group_by("rank", "launch_id").len().filter(pl.col("len") >= WHOLE_STEP_KERNELS)
-    host = run.table("host_ops", ["host_op_id", "pid", "name", "start_ns", "end_ns"])
+    host = run.table("host_ops", ["host_op_id", "pid", "tid", "name", "start_ns", "end_ns"])
     at = find_rows(host.get_column("host_op_id"), nodes.get_column("launch_id"))
     calls = nodes.hstack(host.drop("host_op_id").select(pl.all().gather(at)))
     calls = calls.filter(pl.col("name").cast(pl.String).str.contains(GRAPH_LAUNCH))
@@ -155,7 +156,8 @@ def _find_replays(run: Run) -> pl.DataFrame:
 
 def _take_iterations(run: Run) -> pl.DataFrame:
     found = list_iterations(run).rename({"step": "name"})
-    spans = found.select("rank", pl.lit(None, pl.Int64).alias("pid"), *_SPAN[2:])
+    nobody = (pl.lit(None, pl.Int64).alias(name) for name in ("pid", "tid"))
+    spans = found.select("rank", *nobody, *_SPAN[3:])
     return _without_numbers(run, spans, ORDER, None)
 
 
