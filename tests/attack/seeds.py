@@ -20,7 +20,7 @@ from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
 from sightline.core.model import event_file as f
 from sightline.record.inline.recorder import Recorder, end, now
-from support import profiled
+from support import profiled, served
 from support import traces as t
 from support.as_folder import write_folder
 from support.reports import OSRT, Report
@@ -93,6 +93,7 @@ CHECKERS = {
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
 ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table"}
 ENDLESS |= {"slurm_accounting", "slurm_text"}
+ENDLESS |= {"vllm_log", "sglang_log", "trtllm_log", "bench_jsonl"}
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,10 @@ def write_seeds(folder: Path) -> list[Seed]:
         path.write_text(text)
         seeds.append(Seed(name, path))
     seeds += _write_jobs(folder / "jobs")
+    for _, name, text in served.FILES:
+        path = folder / name
+        path.write_text(text)
+        seeds.append(Seed(name.replace(".", "_"), path))
     path = folder / "rocprof.json"
     path.write_text(json.dumps(stacks.ROCPROF_JSON))
     seeds.append(Seed("rocprof_json", path))

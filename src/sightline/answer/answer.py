@@ -72,6 +72,8 @@ class Answer:
     requests: dict[str, list[Row]] = field(default_factory=dict)
     system: dict[str, list[Row]] = field(default_factory=dict)
     bandwidth: list[Row] = field(default_factory=list)
+    # Of an inference server: phases, gaps, tokens, load and about.
+    serving: dict[str, Any] = field(default_factory=dict)
     # What limits the conclusions.
     limits: list[Row] = field(default_factory=list)
     schema: str = SCHEMA

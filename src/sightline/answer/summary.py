@@ -14,6 +14,7 @@ from sightline.answer.marks import summarize_marks
 from sightline.answer.memory import summarize_memory
 from sightline.answer.requests import summarize_requests
 from sightline.answer.sampled import is_only_sampled, list_sampled_kernels
+from sightline.answer.serving import summarize_serving
 from sightline.answer.system import summarize_system
 from sightline.core.algebra.window import select_starting_in
 from sightline.core.kernel_labels import label_kernels
@@ -24,6 +25,7 @@ from sightline.diagnosis.gaps import are_the_profilers
 from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
+from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.segments import REPEATING, select_repeating
 
@@ -77,6 +79,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         requests=summarize_requests(run),
         system=summarize_system(run, has_ops=bool(ops)),
         bandwidth=summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
+        serving=summarize_serving(run),
         limits=[*list_limits(run), *note_warming(use["devices"])],
     )
 
@@ -134,6 +137,8 @@ def _host_ops(run: Run) -> list[dict[str, Any]]:
 def list_limits(run: Run) -> list[dict[str, Any]]:
     """What limits the conclusions: quality rows, those of several recordings taken together."""
     rows = run.table("quality")
+    if list_engine_steps(run).height:  # they are the steps: nobody has to mark others
+        rows = rows.filter(pl.col("kind") != "no_steps")
     if rows.is_empty():
         return []
     # A kind of which one recording says several things, as a profiler's own messages, is kept apart

@@ -22,6 +22,7 @@ from sightline.replay.gains import (
 )
 from sightline.timeline.callers import find_callers
 from sightline.timeline.causes import HEAT, OTHER_CLOCK, POWER
+from sightline.timeline.engine_steps import list_engine_steps
 
 # A problem is worth a word above 5 % of the window (TraceLens agent, 2026-08: copies and exposed
 # communication are flagged above 5 % of the time), and critical above 30 % (XProf: collectives,
@@ -229,7 +230,14 @@ def _measure_hidden(run: Run) -> int:
     serialized-streams and few-blocks say where it can be.
     """
     hidden = ("idle_ns", "exposed_copy_ns", "exposed_comm_ns", "unknown_ns")
-    return find_largest(run.ask("breakdown").select(ns=pl.sum_horizontal(hidden)), "ns")
+    device = ["rank", "device_id"]
+    known = run.ask("breakdown").select(*device, ns=pl.sum_horizontal(hidden))
+    if list_engine_steps(run).height:  # what no request asked for cannot be computed earlier
+        empty = run.ask("idle").filter(pl.col("cause") == "no_request")
+        known = known.join(empty.select(*device, "total_ns"), on=device, how="left").with_columns(
+            ns=pl.col("ns") - pl.col("total_ns").fill_null(0)
+        )
+    return find_largest(known, "ns")
 
 
 def _explain_small_gain(run: Run, loss: Loss, replayed: Gain, gain_ns: int) -> Iterator[str]:

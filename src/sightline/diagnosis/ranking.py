@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.registry import OF_WINDOW
 from sightline.diagnosis.one_offs import ONCE
@@ -28,7 +29,8 @@ def rank_findings(
     What happened once stands behind what each step loses, however much it takes.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
-    gains so many times what they do as its rule says: who ends the narrow one has less of it.
+    gains so many times what they do as its rule says: who ends the narrow one has less of it. So
+    does one beside those of an inference server's options.
 
     Gains of the program's window come before those of profiled kernels, which a kernel profiler
     runs one by one, with other clocks: the two are no measure for each other. Of findings about one
@@ -74,7 +76,7 @@ def _take_gain(found: Finding, unit: str) -> float:
 
 def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[bool]:
     """Which findings are general ones that a narrower one comes before."""
-    times = [rules[f.rule].general if f.rule in rules else 1.0 for f in found]
+    times = _list_general(found, rules)
     narrow = [
         _weigh_gain(f)
         for f, general in zip(found, times, strict=True)
@@ -86,6 +88,20 @@ def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> 
     return [
         general > 1 and _weigh_gain(f) < general * most
         for f, general in zip(found, times, strict=True)
+    ]
+
+
+def _list_general(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[float]:
+    """How many times as much as narrower ones each must gain to stand before them; 1: it is one.
+
+    Beside a finding of a subject whose users change options only, those of others are general.
+    """
+    subjects = [registry.subject_of("rules", f.rule.replace("-", "_")) for f in found]
+    ahead = [1.0 if subject is None else subject.ahead for subject in subjects]
+    most = max(ahead, default=1.0)
+    return [
+        max(rules[f.rule].general if f.rule in rules else 1.0, most if mine < most else 1.0)
+        for f, mine in zip(found, ahead, strict=True)
     ]
 
 

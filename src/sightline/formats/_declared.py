@@ -27,6 +27,16 @@ def _find_folders_by(name: str) -> Callable[[Path], list[Path]]:
 
 IMPORTERS = (
     Importer(
+        name='aiperf',
+        label='AIPerf or GenAI-Perf',
+        strong=(b'^\\s*\\{(?:[^{}]|\\{[^{}]*\\}){0,4000}?"(?:request_throughput|request_latency)"\\s*:\\s*\\{[^{}]{0,200}"unit"\\s*:',),
+        weak=(),
+        looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
+        suffixes=('.json',),
+        version=1,
+        source='https://github.com/ai-dynamo/aiperf',
+    ),
+    Importer(
         name='all_smi',
         label='all-smi record and snapshot (JSON)',
         strong=(b'\\A\\s*\\{[^\\n]{0,4000}"all_smi_version"\\s*:', b'\\A\\s*\\[?\\s*\\{\\s*"schema"\\s*:\\s*\\d+\\s*,\\s*"timestamp"\\s*:\\s*"[^"]{10,40}"\\s*,\\s*"hostname"'),
@@ -201,6 +211,16 @@ IMPORTERS = (
         source='https://github.com/leptonai/gpud',
     ),
     Importer(
+        name='guidellm',
+        label='GuideLLM',
+        strong=(b'^\\s*\\{\\s*"metadata"\\s*:\\s*\\{[^{}]*"guidellm_version"', b'"type_"\\s*:\\s*"generative_benchmark(?:s_report)?"'),
+        weak=(),
+        looks_like='JSON with "guidellm_version" and "benchmarks"',
+        suffixes=('.json',),
+        version=1,
+        source='https://github.com/vllm-project/guidellm',
+    ),
+    Importer(
         name='hpctoolkit',
         label='HPCToolkit database',
         strong=(b'^\\s*<\\?xml[^>]*>\\s*<!DOCTYPE HPCToolkitExperiment', b'^FOLDER\\n(?:[^\\n]*\\n)*(?:meta\\.db|experiment\\.xml) '),
@@ -254,7 +274,7 @@ IMPORTERS = (
     Importer(
         name='key_averages',
         label='PyTorch profiler, key_averages().table()',
-        strong=(b'(?:^|\\n)[ \\t]*-{8,}  -{8,}[- ]*\\r?\\n[^\\n]*\\bName  [^\\n]*Self CPU[^\\n]*# of Calls',),
+        strong=(b'\\A(?!.*?INFO \\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\])(?:.*?\\n)?[ \\t]*-{8,}  -{8,}[- ]*\\r?\\n[^\\n]*\\bName  [^\\n]*Self CPU[^\\n]*# of Calls',),
         weak=(),
         looks_like='a table with Name, Self CPU, CPU total, # of Calls between lines of dashes',
         suffixes=('.txt', '.log', '.out'),
@@ -545,7 +565,7 @@ IMPORTERS = (
         weak=(b'(?:\\A|\\n)(?:DCGM_FI_\\w+|dcgm_\\w+|nvidia_smi_\\w+)\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)XPU_TIMER_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)nccl_\\w*(?:bus_bandwidth|exec_time)_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+'),
         looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
         suffixes=('.metrics', '.prom', '.ini', '.txt', '.json'),
-        version=5,
+        version=6,
         source='https://prometheus.io/docs/instrumenting/exposition_formats/',
     ),
     Importer(
@@ -679,6 +699,26 @@ IMPORTERS = (
         suffixes=('.json',),
         version=3,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
+    ),
+    Importer(
+        name='server_log',
+        label='Log of an inference server (vLLM, SGLang, TensorRT-LLM)',
+        strong=(b'(?:\\A|\\n)[^\\n]{0,120}INFO \\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\]', b'(?:\\A|\\n)\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\]\\n]{0,40}\\] (?:Prefill|Decode) batch', b'(?:\\A|\\n)[^\\n]{0,80}\\biter = \\d+,[^\\n]{0,200}host_step_time = '),
+        weak=(),
+        looks_like='lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.',
+        suffixes=('.log', '.txt', '.out'),
+        version=1,
+        source='https://docs.vllm.ai/en/latest/usage/metrics.html',
+    ),
+    Importer(
+        name='serving_benchmark',
+        label="Benchmark of an inference server (vllm bench serve, bench_serving), or a client's log",
+        strong=(b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]', b'^\\s*\\[\\s*\\{[^{}]{0,400}"ttft"\\s*:\\s*[\\d.]'),
+        weak=(),
+        looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
+        suffixes=('.json', '.jsonl'),
+        version=1,
+        source='https://docs.vllm.ai/en/latest/cli/bench/serve.html',
     ),
     Importer(
         name='sightline_events',
@@ -956,6 +996,7 @@ IMPORTERS = (
 )
 
 LITERALS = {
+    b'^\\s*\\{(?:[^{}]|\\{[^{}]*\\}){0,4000}?"(?:request_throughput|request_latency)"\\s*:\\s*\\{[^{}]{0,200}"unit"\\s*:': b'"request_',
     b'\\A\\s*\\{[^\\n]{0,4000}"all_smi_version"\\s*:': b'"all_smi_version"',
     b'\\A\\s*\\[?\\s*\\{\\s*"schema"\\s*:\\s*\\d+\\s*,\\s*"timestamp"\\s*:\\s*"[^"]{10,40}"\\s*,\\s*"hostname"': b'"timestamp"',
     b'\\A(?:\\xef\\xbb\\xbf)?(?:WARNING[^\\n]*\\n)*(?:timestamp,)?gpu,(?:xcp,)?(?:usage|power|clock|temperature|mem_usage|pcie|ecc|energy|fan|voltage|xcp|power_usage|socket_power|hotspot(?:_temperature)?|edge|gfx\\w*|mem\\w*|umc_activity|encoder|decoder|vram_used|total_vram|total_correctable_count|total_energy_consumption)[,\\r\\n]': b'gpu,',
@@ -986,6 +1027,8 @@ LITERALS = {
     b'(?:\\A|\\n)[^\\n]{0,80}\\bnv(?:idia)?-fabricmanager(?:-start\\.sh)?\\[\\d+\\]: ': b'-fabricmanager',
     b"[\\r\\n]\\d[\\d.]*%  proc'd: \\d": b"%  proc'd: ",
     b'"component"\\s*:\\s*"[\\w.-]{1,80}"\\s*,(?:\\s*"(?:startTime|endTime)"\\s*:\\s*"[^"]{0,40}"\\s*,)*\\s*"(?:states|events)"\\s*:\\s*\\[': b'"component"',
+    b'^\\s*\\{\\s*"metadata"\\s*:\\s*\\{[^{}]*"guidellm_version"': b'"guidellm_version"',
+    b'"type_"\\s*:\\s*"generative_benchmark(?:s_report)?"': b'"generative_benchmark',
     b'^\\s*<\\?xml[^>]*>\\s*<!DOCTYPE HPCToolkitExperiment': b'<!DOCTYPE HPCToolkitExperiment',
     b'^FOLDER\\n(?:[^\\n]*\\n)*(?:meta\\.db|experiment\\.xml) ': b'FOLDER\n',
     b'^(?:string|interval|kernel|metric)\\t[^\\n]*\\n(?:(?:string|interval|kernel|eustall|metric)\\t)': b'\t',
@@ -997,7 +1040,7 @@ LITERALS = {
     b'^\\n\\x04\\x08\\x01\\x10\\x02\\n\\x04\\x08\\x03\\x10\\x04\\x12': b'\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04\x12',
     b'(?:\\A|\\n)[^\\n]{0,200}\\bNVRM: (?:Xid|GPU at|GPU 0000|The NVIDIA)': b'NVRM: ',
     b'(?:\\A|\\n)[^\\n]{0,200}\\bnvidia-nvswitch\\d*: SXid': b'nvidia-nvswitch',
-    b'(?:^|\\n)[ \\t]*-{8,}  -{8,}[- ]*\\r?\\n[^\\n]*\\bName  [^\\n]*Self CPU[^\\n]*# of Calls': b'# of Calls',
+    b'\\A(?!.*?INFO \\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\])(?:.*?\\n)?[ \\t]*-{8,}  -{8,}[- ]*\\r?\\n[^\\n]*\\bName  [^\\n]*Self CPU[^\\n]*# of Calls': b'# of Calls',
     b'^(?!\\s*\\{"displayTimeUnit":"\\w+","traceEvents":\\[\\{"args":\\{"call_stack":)(?!\\{ "traceEvents":\\[\\r?\\n\\{"ph": "\\w", "tid": \\d+, "pid": \\d+, )(?!\\{ "traceEvents":\\[\\{\\}\\r?\\n,\\{"args":\\{"name":").*?"traceEvents"\\s*:': b'"traceEvents"',
     b'^\\s*\\{\\s*"schemaVersion"\\s*:': b'"schemaVersion"',
     b'^(?!\\[\\n\\{"ph":"M", "name":"process_name", [^\\n]*\\n\\{"ph":"M", "name":"\\w+_start_time")\\s*\\[\\s*\\{[^{}]{0,400}"ph"\\s*:': b'"ph"',
@@ -1070,6 +1113,11 @@ LITERALS = {
     b'^(?:\\xef\\xbb\\xbf)?"?(?:Guid"?,"?)?(?:Kind"?,"?(?:Agent_Id|Direction|Operation|Stream_Id)|Domain"?,"?Function|Correlation_Id"?,"?Dispatch_Id"?,"?Agent_Id)"?,': b',',
     b'^FOLDER\\n(?:[^\\n]*\\n)*[^\\n]*(?:kernel|hip_api|memory_copy)_trace\\.csv ': b'_trace.csv ',
     b'^\\s*\\{\\s*"rocprofiler-sdk-tool"\\s*:': b'"rocprofiler-sdk-tool"',
+    b'(?:\\A|\\n)[^\\n]{0,120}INFO \\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\]': b'INFO ',
+    b'(?:\\A|\\n)\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\]\\n]{0,40}\\] (?:Prefill|Decode) batch': b' batch',
+    b'(?:\\A|\\n)[^\\n]{0,80}\\biter = \\d+,[^\\n]{0,200}host_step_time = ': b'host_step_time = ',
+    b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]': b'{',
+    b'^\\s*\\[\\s*\\{[^{}]{0,400}"ttft"\\s*:\\s*[\\d.]': b'"ttft"',
     b'^SIGHTLINE-EVENTS': b'SIGHTLINE-EVENTS',
     b'^SIGHTLINE-MPI\\n': b'SIGHTLINE-MPI\n',
     b'^SIGHTLINE-PROBE\\n': b'SIGHTLINE-PROBE\n',

@@ -14,6 +14,7 @@ from sightline.core.model.source import Source
 from sightline.core.model.store import Member, is_store, read_facts
 from sightline.errors import InputError
 from sightline.opening.given import Given
+from sightline.opening.helpers import drop_helpers
 from sightline.opening.imports import import_one
 from sightline.opening.merged import is_merged, split_ranks
 from sightline.opening.paths import expand_paths, list_empty, name_files
@@ -42,10 +43,10 @@ def open_run(
     stand where that is known; else it is found out.
     Raises InputError where a path is missing or holds no recording, or recordings differ.
     """
-    given = _read_given(paths, options, progress)
+    given = drop_helpers(_read_given(paths, options, progress))
     if not same_job:
         check_same_job(given)
-    return compose_run(_drop_helpers([m for one in given for m in one.members]), fit)
+    return compose_run([m for one in given for m in one.members], fit)
 
 
 def open_jobs(
@@ -137,42 +138,6 @@ def _blame_empty(paths: Sequence[str], error: InputError) -> InputError:
                 hint=f"{error.what}: {_explain(error)}",
             )
     return error
-
-
-def _drop_helpers(members: list[Member]) -> list[Member]:
-    """The recordings without those of processes that are no rank, as of a server's front end.
-
-    They state no rank and used no device, and all ranks that the others say there are, are there.
-    """
-    sizes = {size for m in members if (size := m.facts.get("world_size")) is not None}
-    stated = {rank for m in members if (rank := m.facts.get("own_rank")) is not None}
-    if len(sizes) != 1 or stated != set(range(max(sizes))):
-        return members
-    formats = {m.facts.get("format") for m in members if m.facts.get("own_rank") is not None}
-
-    def is_helper(member: Member) -> bool:
-        facts = member.facts
-        works = facts["rows"].get("device_ops") or facts.get("process") or facts.get("of_host")
-        return facts.get("own_rank") is None and not works and facts.get("format") in formats
-
-    helpers = [member for member in members if is_helper(member)]
-    if not helpers:
-        return members
-    first, *others = [member for member in members if not is_helper(member)]
-    notes = [
-        vars(
-            Quality(
-                "helper_process",
-                "info",
-                f"{m.facts.get('path')} is of no rank and used no GPU: it is left out",
-                None,
-                "Open it alone to see it.",
-            )
-        )
-        for m in helpers
-    ]
-    quality = [*first.facts.get("quality", ()), *notes]
-    return [first._replace(facts={**first.facts, "quality": quality}), *others]
 
 
 def _explain(error: InputError) -> str:

@@ -149,6 +149,9 @@ class _Processes:
             process = self._first.get(member.mark, f"host-{member.mark}")
             if member.device is not None:  # the launchers' ranks take the GPUs in order
                 process = self._local.get((member.mark, member.device), process)
+        if process is None and facts.get("of_host"):  # what a server's client or its metrics say
+            path = f"{self._folder.name}/{member.path.name}"
+            return {"path": path, "own_rank": None, "rank_source": "host"}
         if process is None:  # what another tool has left, as a server's trace
             process = f"file-{member.path.name}"
             rank = facts.get("own_rank")

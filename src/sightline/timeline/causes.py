@@ -11,6 +11,8 @@ PREEMPTED = "preempted-launch-thread"
 OVERSUBSCRIBED = "cpu-oversubscribed"
 # Its core handled an interrupt.
 INTERRUPTED = "irq-noise"
+# An inference server had nothing to do (timeline/engine_gaps.py).
+NO_REQUEST = "no-requests"
 RECOMPILATION = "recompilation"
 CODE_LOADING = "jit-or-module-load-in-window"
 DATA_LOADING = "dataloader-starved"

@@ -20,6 +20,7 @@ from sightline.core.algebra.trees import find_nearest_ancestor
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.call_windows import find_longest_call_window
+from sightline.timeline.engine_gaps import list_gaps
 from sightline.timeline.host_ranges import COMPILING, LOADING, PACE_NS
 from sightline.timeline.iterations import list_marked_steps, list_recorded_steps
 from sightline.timeline.step_usage import LEAST_STEPS, measure_recording_cost
@@ -28,6 +29,8 @@ LOAD, COMMUNICATE, OPTIMIZE = "loading data", "communication", "optimizer"
 RANDOM = "random numbers"
 COMPILE, COPY = "compiling", "copies and allocation"
 DISPATCH, PYTHON, ELSEWHERE = "dispatch", "Python", "operators of other threads"
+# An inference engine's worker waits there for its scheduler, or all of it for requests.
+BETWEEN_STEPS = "between engine steps"
 _THREAD = ["rank", "pid", "tid"]
 # torch.optim.Optimizer's own range (torch/optim/optimizer.py, profile_hook_step), and its
 # zero_grad's.
@@ -329,7 +332,8 @@ def _find_waits(run: Run, windows: pl.DataFrame, segments: pl.DataFrame) -> pl.D
     """Python time while another thread of the rank works is waiting for that, and split off.
 
     Gloo and MPI communicate on threads of their own, and autograd computes on others; the main one
-    waits for them outside of any range.
+    waits for them outside of any range. Between two steps the worker of an inference engine waits
+    for its scheduler, in whatever function: it reads a queue and yields the core meanwhile.
     """
     used = (*_THREAD, "layer", "name", "start_ns", "end_ns")
     other = run.table("host_ops", used).join(windows, on=_THREAD, how="anti")
@@ -340,7 +344,9 @@ def _find_waits(run: Run, windows: pl.DataFrame, segments: pl.DataFrame) -> pl.D
         (ELSEWHERE, other.filter(computes)),
     ):
         segments = _split_off(segments, spans.select("rank", "start_ns", "end_ns"), part)
-    return segments
+    gaps = list_gaps(run).with_columns(end_ns=pl.col("gap_start_ns") + pl.col("gap_ns"))
+    gaps = gaps.select("rank", "end_ns", start_ns="gap_start_ns")
+    return _split_off(segments, gaps, BETWEEN_STEPS)
 
 
 def _split_off(segments: pl.DataFrame, spans: pl.DataFrame, part: str) -> pl.DataFrame:

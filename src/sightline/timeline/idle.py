@@ -21,6 +21,7 @@ from sightline.timeline.api_calls import (
     synchronizes,
 )
 from sightline.timeline.coverage import list_lost_launches
+from sightline.timeline.engine_gaps import list_idle_spans
 from sightline.timeline.host_ranges import (
     IN_API,
     LOADING,
@@ -45,6 +46,7 @@ SYSTEM_CAUSES = (*_NO_CORE, *_SLEEPS)
 HOST_CAUSES = (
     "profiler_overhead",
     *_NO_CORE,
+    "no_request",
     "compiling",
     "code_loading",
     "data_loading",
@@ -190,6 +192,7 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
             "graph_capture": list_capture_ranges(run),
             "checkpoint": list_saving_ranges(run),
             "late_sender": _list_waits_for_senders(run),
+            "no_request": list_idle_spans(run),
         },
         waits,
     )

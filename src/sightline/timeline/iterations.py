@@ -9,17 +9,20 @@ import polars as pl
 
 from sightline.core.algebra.lookup import match_names
 from sightline.core.model.run import Run
+from sightline.timeline.step_annotations import ANY_TEXT
 
 # Ranges that frameworks put around each iteration or at its end, where nobody marked steps:
 # PyTorch's optimizer hook ("Optimizer.step#AdamW.step", torch/optim/optimizer.py), vLLM
 # ("execute_context_3(100)_generation_16(16)", vllm/v1/worker/gpu_model_runner.py), SGLang
 # ("step[DECODE bs=8]", sglang/srt/utils), and what people name theirs, with its number.
 STEP_RANGES = (
-    r"^Optimizer\.step#|^execute_(?:context|model|new)|^step\[|"
+    rf"^Optimizer\.step#|^execute_model|{ANY_TEXT}|"
     r"(?i)^(?:train(?:ing)?[ _.]?)?(?:step|iter(?:ation)?|batch)s?\b?[ _:#=(\[]*\d+\W*$"
 )
 # Those of them that end an iteration: what follows is the next one's.
 _END_RANGES = r"^Optimizer\.step#"
+# Between two steps of an inference engine it may wait for requests: that is of no step.
+ENGINE = "engine ranges"
 # A period is believed from three repetitions on: with two, anything that happens twice is one.
 MIN_REPEATS = 3
 # At least nine of ten operations are what they were one period before (ours: recordings of training
@@ -53,8 +56,9 @@ def list_iterations(run: Run) -> pl.DataFrame:
     """One row per rank and iteration, in order of time, with how it was found.
 
     Marked steps in which nothing else was recorded are left out: a profiler covers some of a loop.
-    `source` is 'marks', 'ranges' or 'kernel order'; `match_pct` says of the last how many of a
-    period's operations are those of the period before. A rank without any has no rows.
+    `source` is 'marks', 'ranges', 'engine ranges' or 'kernel order'; `match_pct` says of the last
+    how many of a period's operations are those of the period before. A rank without any has no
+    rows.
     """
     return run.once(_list_iterations)
 
@@ -130,7 +134,7 @@ def _list_iterations(run: Run) -> pl.DataFrame:
     known = [_grade(marks, "marks", "high")]
     ranges = run.scan("host_ops").filter(pl.col("layer") == "annotation").collect()
     named = _choose_thread(ranges.filter(match_names(ranges, STEP_RANGES)))
-    known.append(_grade(_follow_one_another(named), "ranges", "high"))
+    known.append(_grade(_follow_one_another(named), None, "high"))
     done = pl.concat(known).unique(["rank", "start_ns"], keep="first", maintain_order=True)
     first = done.group_by("rank", maintain_order=True).agg(source=pl.col("source").first())
     done = done.join(first, on=["rank", "source"], how="semi", maintain_order="left")
@@ -140,9 +144,11 @@ def _list_iterations(run: Run) -> pl.DataFrame:
     return pl.concat([done, *found]).sort("rank", "start_ns")
 
 
-def _grade(steps: pl.DataFrame, source: str, confidence: str) -> pl.DataFrame:
+def _grade(steps: pl.DataFrame, source: str | None, confidence: str) -> pl.DataFrame:
     return steps.with_columns(
-        source=pl.lit(source), match_pct=pl.lit(None, pl.Float64), confidence=pl.lit(confidence)
+        source=pl.col("source") if source is None else pl.lit(source),
+        match_pct=pl.lit(None, pl.Float64),
+        confidence=pl.lit(confidence),
     ).select(*SCHEMA)
 
 
@@ -153,15 +159,21 @@ def _follow_one_another(ranges: pl.DataFrame) -> pl.DataFrame:
     is none. The last one ends where it ends. Of ranges that end an iteration each begins where the
     one before ended, and the first, whose begin nothing tells, where its range does.
     """
-    kind = pl.col("step").str.replace_all(r"\d+", "#")
+    is_engine = match_names(ranges.rename({"step": "name"}), ANY_TEXT)
+    kind = (
+        pl.when(pl.lit(is_engine))
+        .then(pl.lit(ENGINE))
+        .otherwise(pl.col("step").str.replace_all(r"\d+", "#"))
+    )
+    ranges = ranges.with_columns(kind=kind)
     many = (
-        ranges.group_by("rank", kind=kind)
+        ranges.group_by("rank", "kind")
         .agg(n=pl.len())
         .sort("n", "kind", descending=[True, False])
         .unique("rank", keep="first", maintain_order=True)
         .filter(pl.col("n") >= MIN_REPEATS)
     )
-    mine = ranges.with_columns(kind=kind).join(many, on=["rank", "kind"], how="semi")
+    mine = ranges.join(many, on=["rank", "kind"], how="semi")
     before = pl.col("end_ns").cum_max().shift(1).over("rank")
     mine = mine.sort("rank", "start_ns").filter(
         (pl.col("start_ns") >= before).fill_null(value=True)
@@ -170,7 +182,10 @@ def _follow_one_another(ranges: pl.DataFrame) -> pl.DataFrame:
     before, following = pl.col("end_ns").shift(1), pl.col("start_ns").shift(-1)
     return mine.with_columns(
         start_ns=pl.when(is_end).then(before.over("rank")).fill_null(pl.col("start_ns")),
-        end_ns=pl.when(~is_end).then(following.over("rank")).fill_null(pl.col("end_ns")),
+        end_ns=pl.when(~is_end & (pl.col("kind") != ENGINE))
+        .then(following.over("rank"))
+        .fill_null(pl.col("end_ns")),
+        source=pl.when(pl.col("kind") == ENGINE).then(pl.lit(ENGINE)).otherwise(pl.lit("ranges")),
     ).drop("kind")
 
 

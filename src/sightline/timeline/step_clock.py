@@ -13,7 +13,12 @@ import polars as pl
 
 from sightline.core.algebra.lookup import find_rows
 from sightline.core.model.run import Run
-from sightline.timeline.iterations import find_period, list_iterations, list_marked_steps
+from sightline.timeline.iterations import (
+    ENGINE,
+    find_period,
+    list_iterations,
+    list_marked_steps,
+)
 
 SCHEMA = {
     "rank": pl.Int64,
@@ -89,8 +94,16 @@ def _list_steps(run: Run) -> pl.DataFrame:
         if mine.item(0, "source") == FOUND_ON_DEVICE:  # it is on the device's clock
             parts.append(mine.with_columns(host_start_ns="start_ns", host_end_ns="end_ns"))
         else:
-            parts.append(clock_steps(mine, ops.filter(pl.col("rank") == rank)))
+            clocked = clock_steps(mine, ops.filter(pl.col("rank") == rank))
+            parts.append(_leave_out_waiting(clocked))
     return pl.concat(parts).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def _leave_out_waiting(steps: pl.DataFrame) -> pl.DataFrame:
+    """Steps of an inference engine without the time before their range, when it may wait."""
+    if steps.item(0, "source") != ENGINE:
+        return steps
+    return steps.with_columns(start_ns=pl.max_horizontal("start_ns", "host_start_ns"))
 
 
 def _list_launched(run: Run) -> pl.DataFrame:

@@ -115,6 +115,10 @@ def test_the_command_line_of_nsys():
     assert text.startswith("nsys profile --output /r/n --force-overwrite true --export sqlite")
     assert "--trace cuda,nvtx,osrt,cublas,cudnn,mpi" in text
     assert "--capture-range cudaProfilerApi --capture-range-end stop" in text
+    assert "python-gil" not in text
+    served = " ".join(nsys.build_command(["trtllm-serve"], Path("/r"), "n", {"server": True}))
+    assert "--trace cuda,nvtx,osrt,cublas,cudnn,python-gil" in served
+    assert "--trace-fork-before-exec true" in served
     assert "--cuda-graph-trace node" in text
     assert words[-2:] == ["./a.out", "-x"]
 

@@ -15,7 +15,7 @@ import pytest
 
 import sightline as sl
 from sightline.errors import InputError, RequestError
-from sightline.record.collect import server
+from sightline.record.collect import server, server_load
 from support import traces
 from support.command import sightline
 
@@ -32,6 +32,12 @@ class Behavior:
         self.stop_s = 0.3  # the answer to /stop_profile
         self.late_s = 0.4  # the files, after that answer
         self.ranks = 2
+        self.version: str | None = None
+        self.has_metrics = False
+        self.model: str | None = None
+        self.tokens = 3  # of each answer
+        self.served = 0
+        self.front = False  # its API server writes a trace, too
         self.writers: list[threading.Thread] = []
 
     def write(self, place: Path) -> None:
@@ -50,10 +56,41 @@ class Behavior:
                 file.flush()
                 time.sleep(0.2)
                 file.write(data[20:])
+        if self.front:
+            (place / "node17_99.async_llm.1.pt.trace.json").write_text('{"traceEvents": []}')
 
 
 class Handler(BaseHTTPRequestHandler):
     behavior: Behavior
+
+    def do_GET(self) -> None:
+        own = self.behavior
+        metrics = (
+            f"# TYPE vllm:num_requests_waiting gauge\nvllm:num_requests_waiting {own.served}\n"
+        )
+        told = {
+            "/version": own.version and json.dumps({"version": own.version}),
+            "/v1/models": own.model and json.dumps({"data": [{"id": own.model}]}),
+            "/metrics": own.has_metrics and metrics,
+        }.get(self.path)
+        if not told:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(told.encode())
+
+    def complete(self, told: dict[str, Any]) -> None:
+        """A streamed answer: a token at a time, then the usage."""
+        own = self.behavior
+        own.served += 1
+        self.send_response(200)
+        self.end_headers()
+        for n in range(own.tokens):
+            self.wfile.write(f'data: {{"choices": [{{"text": "t{n}"}}]}}\n\n'.encode())
+            self.wfile.flush()
+        usage = {"choices": [], "usage": {"prompt_tokens": len(told["prompt"].split())}}
+        self.wfile.write(f"data: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode())
 
     def do_POST(self) -> None:
         own = self.behavior
@@ -63,7 +100,10 @@ class Handler(BaseHTTPRequestHandler):
         if self.path in own.refuse:
             self.send_error(404)
             return
-        if self.path == "/start_profile" and told:
+        if self.path == "/v1/completions":
+            self.complete(told)
+            return
+        if self.path == "/start_profile" and told and "output_dir" in told:
             own.folder = Path(told["output_dir"])
         if self.path == "/stop_profile":
             writer = threading.Thread(target=own.write, args=(own.folder,))
@@ -141,6 +181,75 @@ def test_a_server_without_a_profiler_says_what_it_needs(serving, tmp_path, monke
     assert "VLLM_TORCH_PROFILER_DIR" in outcome.err
     assert not (tmp_path / "s.sightline").exists()
     assert len(behavior.asked) == 1  # what was not started is not stopped
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "others"),
+    [
+        ("0.32.0", "--profiler-config", "VLLM_TORCH_PROFILER_DIR"),
+        ("0.12.1", "VLLM_TORCH_PROFILER_DIR", "--profiler-config"),
+        (None, "--profiler-config", "\0"),
+    ],
+)
+def test_advice_is_that_of_the_version(version, words, others, serving, tmp_path, monkeypatch):
+    """Since 0.13 a vLLM without --profiler-config has no /start_profile at all."""
+    url, behavior = serving
+    behavior.version = version
+    behavior.refuse.add("/start_profile")
+    monkeypatch.delenv("VLLM_TORCH_PROFILER_DIR", raising=False)
+    for traces_folder in (tmp_path, None):
+        with pytest.raises((InputError, RequestError)) as error:
+            server.record_server("vllm", url, tmp_path, 0.05, traces_folder, lambda _: None)
+        assert words in (error.value.hint or "")
+        assert others not in (error.value.hint or "")
+    assert [path for path, _ in behavior.asked] == ["/start_profile"]
+
+
+def test_a_load_of_its_own_is_joined_with_traces_and_metrics(serving, tmp_path, monkeypatch):
+    url, behavior = serving
+    behavior.version, behavior.model, behavior.has_metrics = "0.32.0", "tiny", True
+    behavior.front = True
+    monkeypatch.chdir(tmp_path)
+    outcome = sightline(
+        *("run", "--server", "vllm", url, "-o", "s", "--traces", behavior.folder),
+        *("--requests", "5", "--concurrency", "2", "--steps", "20"),
+    )
+    assert outcome.code == 0, outcome.err
+    assert behavior.asked[0] == ("/start_profile", {"max_iterations": 20})
+    folder = tmp_path / "s.sightline"
+    run = sl.open(str(folder))
+    requests = run.table("served_requests")
+    assert requests["output_tokens"].to_list() == [3] * 5
+    assert (requests["prompt_tokens"] > 10).all()
+    assert (requests["ttft_ns"] > 0).all()
+    load = {r["metric"]: r for r in run.ask("serving_load").to_dicts()}
+    assert (load["waiting"]["count"], load["waiting"]["max"]) == (2, 5.0)  # before and behind
+    assert sorted(set(run.table("recordings")["rank"])) == [0, 1]  # the workers'
+    kinds = run.table("quality").get_column("kind").to_list()
+    assert "rank_by_order" not in kinds
+    assert "helper_process" in kinds  # the API server's own trace
+
+
+def test_a_load_without_a_model_or_with_failures(serving, tmp_path):
+    url, behavior = serving
+    load = server_load.Load(3, 2, ("once",))
+    with pytest.raises(RequestError, match="names no model"):
+        server_load.send_load(url, load, lambda _: None)
+    behavior.model = "tiny"
+    behavior.refuse.add("/v1/completions")
+    said: list[str] = []
+    rows = server_load.send_load(url, load, said.append)
+    assert said == ["3 of 3 requests failed: HTTP 404 Not Found"]
+    assert [row["n"] for row in rows] == [0, 0, 0]
+
+
+def test_prompts_of_a_file(tmp_path):
+    path = tmp_path / "prompts.jsonl"
+    path.write_text('{"prompt": "one"}\n\n{"text": "two"}\n"three"\n')
+    assert server_load.read_prompts(path) == ["one", "two", "three"]
+    path.write_text("{}\n")
+    with pytest.raises(InputError, match="has no prompt"):
+        server_load.read_prompts(path)
 
 
 def test_a_stop_that_fails_is_said_but_the_files_count(serving, tmp_path):

@@ -8,6 +8,7 @@ import { flame } from "./flamepanel";
 import { heat } from "./heat";
 import { memory } from "./memory";
 import { segments } from "./segments";
+import { strip } from "./strip";
 import { sql } from "./sql";
 import { pictureButtons } from "../shared/picture";
 import { type Actions, table } from "./table";
@@ -24,6 +25,7 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "text": return h("p", { class: block.role }, block.text);
     case "table": return table(block, tools);
     case "shares": return shares(block);
+    case "strip": return strip(block, tools);
     case "lines": return lines(block, tools.length);
     case "findings": return cards(block.cards, tools.showFinding);
     case "fold": return h("details", {}, h("summary", {}, block.title), h("pre", { tabindex: 0 }, block.text));

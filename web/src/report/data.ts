@@ -45,6 +45,17 @@ export interface SharesBlock {
   same_scale: boolean;
 }
 
+/** Spans of time, coloured by their kind. */
+export interface StripBlock {
+  kind: "strip";
+  title: string;
+  kinds: string[];
+  of: number[];
+  start: number[];
+  end: number[];
+  words: string[];
+}
+
 export interface Series { label: string; t: number[]; low: number[]; high: number[] }
 
 export interface LinesBlock {
@@ -153,7 +164,7 @@ export type Block =
   | SqlBlock
   | { kind: "choice"; label: string; options: { label: string; blocks: Block[] }[] }
   | { kind: "curves"; title: string; curves: Curve[] }
-  | TableBlock | SharesBlock | LinesBlock | TimelineBlock
+  | TableBlock | SharesBlock | StripBlock | LinesBlock | TimelineBlock
   | { kind: "text"; text: string; role: "lead" | "note" }
   | { kind: "fold"; title: string; text: string }
   | { kind: "list"; title: string; items: string[] }

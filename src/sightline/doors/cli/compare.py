@@ -182,12 +182,14 @@ def _compare(
 def _show_without_timeline(
     args: argparse.Namespace, before: list[str], after: list[str], form: str
 ) -> bool:
-    """Compare two kernel profiles, or two memory recordings; whether they are such."""
+    """Compare two kernel profiles, memory recordings or a server's loads; whether they are such."""
     from sightline.compare.kernel_profiles import compare_profiles, has_profiles
     from sightline.compare.memory_peaks import compare_peaks, has_memory_only
+    from sightline.compare.server_load import compare_loads, has_load_only
     from sightline.errors import RequestError
     from sightline.opening.run import open_run
     from sightline.views.comparison.kernel_profiles import render_profiles
+    from sightline.views.comparison.load_comparison import render_loads
     from sightline.views.comparison.memory_comparison import render_peaks
 
     runs = [open_run(paths) for paths in (before, after)]
@@ -197,6 +199,9 @@ def _show_without_timeline(
     elif all(map(has_memory_only, runs)):
         what, why = "memory recordings", "they have no timeline"
         compare, render = compare_peaks, render_peaks
+    elif all(map(has_load_only, runs)):
+        what, why = "loads of a server", "they have no timeline"
+        compare, render = compare_loads, render_loads
     else:
         return False
     if form not in ("text", "json") or args.fail_on:

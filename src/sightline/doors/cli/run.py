@@ -6,7 +6,7 @@ sightline run --for kernels -- ./simulation       why single kernels are slow
 sightline run --for system -- python train.py     what the system did meanwhile
 sightline run --steps 2:1:5 -- python train.py    2 steps wait, 1 warms up
 sightline run --dry-run -- python train.py        what it would run
-sightline run --server vllm http://127.0.0.1:8000 --seconds 5
+sightline run --server vllm http://127.0.0.1:8000 --traces /traces --requests 32
 
 Leaves NAME.sightline, a folder that every command of sightline opens. The
 program's output, signals and exit code pass through; what sightline says goes
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sightline.record.collect.plan import Plan
+    from sightline.record.collect.server_load import Load
 
 HELP = "record a program, and say why it is slow"
 DEFAULT = "timeline"
@@ -180,6 +181,16 @@ def _add_where(where: argparse._ArgumentGroup) -> None:
         help="where that server writes its traces, if it cannot be told",
     )
     where.add_argument(
+        "--requests",
+        type=int,
+        metavar="N",
+        help="send that server N requests meanwhile, and time each of their tokens",
+    )
+    where.add_argument(
+        "--concurrency", type=int, metavar="N", help="send so many of them at once (8)"
+    )
+    where.add_argument("--load", metavar="FILE", help='their prompts: {"prompt": ...} on each line')
+    where.add_argument(
         "--dry-run",
         action="store_true",
         help="print what would be run, with the tools' own command lines",
@@ -217,6 +228,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.server is not None:
         made.leave_out("torch", "the server's own PyTorch profiler records")
+        # It switches the CUDA profiler on and off itself, with TLLM_PROFILE_START_STOP.
+        made.options.update(server=True, capture=True)
     folder = _folder_name(args, command)
     if args.dry_run:
         return _dry_run(made, folder, args)
@@ -482,16 +495,45 @@ def _server(args: argparse.Namespace) -> int:
     kind, url = args.server
     folder = make_folder(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
     traces = Path(args.traces) if args.traces else None
-    seconds = args.seconds or server.SECONDS
+    load = _make_load(args)
+    seconds = args.seconds or (0.0 if load else server.SECONDS)
+    steps = _read_active(args.steps)
     with hold_made(folder):
         try:
-            server.record_server(kind, url, folder, seconds, traces, _say)
+            server.record_server(kind, url, folder, seconds, traces, _say, load=load, steps=steps)
         except BaseException:
             remove_empty(folder)
             raise
     if not args.no_report:
         _report(folder)
     return 0
+
+
+def _read_active(steps: str | None) -> int | None:
+    """How many steps a server records: N, or the last of W:U:A. Raises RequestError."""
+    last = None if steps is None else steps.rpartition(":")[2]
+    if last is None or (last.isdecimal() and 0 < int(last) < 10**6):
+        return None if last is None else int(last)
+    from sightline.errors import RequestError
+
+    raise RequestError(f"--steps {steps} cannot be used", why="it is no number of steps")
+
+
+def _make_load(args: argparse.Namespace) -> Load | None:
+    """The load that is sent to the server, or None where none was asked for."""
+    from pathlib import Path
+
+    from sightline.errors import RequestError
+    from sightline.record.collect.server_load import CONCURRENCY, REQUESTS, Load, read_prompts
+
+    if args.requests is None and args.concurrency is None and args.load is None:
+        return None
+    prompts = read_prompts(Path(args.load)) if args.load else []
+    count = len(prompts) if args.load and args.requests is None else args.requests or REQUESTS
+    at_once = args.concurrency or CONCURRENCY
+    if count < 1 or at_once < 1:
+        raise RequestError("--requests and --concurrency count from 1")
+    return Load(count, min(at_once, count), prompts)
 
 
 def _say(text: str) -> None:

@@ -35,7 +35,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=5,
+    version=6,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -88,7 +88,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
         quality.append(note_no_times(0))
     quality += note_bad_lines(bad, "samples of Prometheus")
     vendor = "nvidia" if re.search(rb"DCGM|nvidia|NVIDIA", data) else None
-    return Imported(samples.tables(vendor), Recording("prometheus"), quality)
+    # An inference server's own metrics are of no rank: its ranks' traces may lie beside them.
+    serves = re.search(rb"(?m)^(?:vllm|sglang):|^trtllm_", data) is not None
+    recording = Recording("prometheus", of_host=True if serves and vendor is None else None)
+    return Imported(samples.tables(vendor), recording, quality)
 
 
 # Labels as they are written, `a="b",c="d"`, and the value as written.

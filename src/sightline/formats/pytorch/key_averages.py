@@ -16,7 +16,11 @@ from sightline.formats._summaries import import_sums, read_count, read_duration
 IMPORTER = Importer(
     name="key_averages",
     label="PyTorch profiler, key_averages().table()",
-    strong=(rb"(?:^|\n)[ \t]*-{8,}  -{8,}[- ]*\r?\n[^\n]*\bName  [^\n]*Self CPU[^\n]*# of Calls",),
+    strong=(
+        # vLLM prints it into its log, which has a reader of its own (torch_profiler_dump_cuda_...).
+        rb"\A(?!.*?INFO \d\d-\d\d \d\d:\d\d:\d\d[^\n]{0,40}\[\w+\.py:\d+\])(?:.*?\n)?"
+        rb"[ \t]*-{8,}  -{8,}[- ]*\r?\n[^\n]*\bName  [^\n]*Self CPU[^\n]*# of Calls",
+    ),
     weak=(),
     looks_like="a table with Name, Self CPU, CPU total, # of Calls between lines of dashes",
     suffixes=(".txt", ".log", ".out"),

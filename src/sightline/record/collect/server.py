@@ -1,7 +1,8 @@
 """Switches on the profiler of a running inference server over HTTP, and collects what it writes.
 
 vLLM (https://docs.vllm.ai/en/latest/contributing/profiling.html): POST /start_profile and
-/stop_profile; it writes into the VLLM_TORCH_PROFILER_DIR that it was started with.
+/stop_profile; it writes into the folder that it was started with (--profiler-config since 0.13,
+VLLM_TORCH_PROFILER_DIR before), and has neither without.
 SGLang (https://docs.sglang.ai/developer_guide/benchmark_and_profiling.html): the same, and the
 request names the folder. TensorRT-LLM has no such request: it reads TLLM_PROFILE_START_STOP when
 it starts (https://nvidia.github.io/TensorRT-LLM/developer-guide/perf-analysis.html).
@@ -18,7 +19,6 @@ import shutil
 import stat
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +27,14 @@ from typing import Any
 from sightline.core.foreign_files import Descriptor, hold_folder, open_file, open_folder
 from sightline.core.model import run_folder
 from sightline.errors import InputError, RequestError
+from sightline.record.collect.server_api import (
+    explain_profiler,
+    fetch_text,
+    find_version,
+    join_url,
+    stamp_metrics,
+)
+from sightline.record.collect.server_load import Load, send_load
 from sightline.record.inline.rank import make_host_mark
 
 KINDS = ("vllm", "sglang", "trtllm")
@@ -37,6 +45,7 @@ FILES_S = 300.0  # how long files are waited for after that
 QUIET_S = 1.5  # a file that did not grow for so long is whole
 _FOLDER_VARIABLE = {"vllm": "VLLM_TORCH_PROFILER_DIR", "sglang": "SGLANG_TORCH_PROFILER_DIR"}
 _RANK = re.compile(r"(?:rank|TP-|tp)[_\-.]?(\d{1,5})", re.IGNORECASE)
+_FRONTEND = "async_llm"  # as vLLM calls its API server's own trace
 _TRACE = (".json", ".json.gz")
 _OWN_TRACES = "server"  # in the run folder, where a server is told to write
 
@@ -52,15 +61,33 @@ def record_server(
     say: Callable[[str], None],
     *,
     files_s: float = FILES_S,
+    load: Load | None = None,
+    steps: int | None = None,
 ) -> list[Path]:
-    """Profile a server for some seconds; the traces, copied into the run folder.
+    """Profile a server for some seconds, or while a load is sent; the traces, in the run folder.
 
-    Raises RequestError for what cannot be done, InputError where the server does not play along.
+    Beside them lie the client's log of that load and the server's metrics before and behind, where
+    it has them. With `steps` the server itself stops after so many. Raises RequestError for what
+    cannot be done, InputError where the server does not play along.
     """
-    place = _traces(kind, folder, traces)
+    place = _traces(kind, url, folder, traces)
     is_told = kind == "sglang" and traces is None  # where to write
     with hold_folder(folder) as held:
-        opened, found, facts = _profile(kind, url, place, seconds, say, files_s, is_told=is_told)
+        body: dict[str, Any] = {"output_dir": str(place)} if is_told else {}
+        if steps is not None:  # vLLM since 0.13 (others ignore it); SGLang stops by itself
+            body |= {"max_iterations": steps} if kind == "vllm" else {"num_steps": steps}
+        before = fetch_text(url, "metrics")
+        began_ms = time.time_ns() // 10**6
+        clients: list[dict[str, Any]] = []
+
+        def wait() -> None:
+            if load is None:
+                time.sleep(seconds)
+            else:
+                clients.extend(send_load(url, load, say))
+
+        opened, found, facts = _profile(kind, url, place, seconds, say, files_s, body, wait)
+        _write_beside(held, clients, before, began_ms, url)
         copies = [_copy(opened, path, held, number) for number, path in enumerate(found)]
         if place == folder / _OWN_TRACES:
             _remove_traces(opened, found, held)
@@ -75,19 +102,18 @@ def _profile(
     seconds: float,
     say: Callable[[str], None],
     files_s: float,
-    *,
-    is_told: bool,
+    body: dict[str, Any],
+    wait: Callable[[], None],
 ) -> tuple[Descriptor, list[str], dict[str, Any]]:
     """Switch the profiler on and off; the traces' folder, the new ones in it, and the facts."""
     opened = _open_folder(place)
     before = {} if opened is None else _list_traces(opened)
-    body = {"output_dir": str(place)} if is_told else None
     told = time.time_ns()
-    _post(kind, url, "start_profile", ANSWER_S, body)
-    say(f"{kind} is recording for {seconds:g} s")
+    _post(kind, url, "start_profile", ANSWER_S, body or None)
+    say(f"{kind} is recording" + (f" for {seconds:g} s" if seconds else ""))
     problem = None
     try:
-        time.sleep(seconds)
+        wait()
     finally:
         began = time.monotonic()
         try:
@@ -102,8 +128,8 @@ def _profile(
         raise InputError(
             f"{kind} has written no trace",
             why=f"nothing new came into {place}",
-            hint=f"Name the folder that the server writes to:  --traces FOLDER  (it is its "
-            f"{_FOLDER_VARIABLE[kind]}; on another machine, copy it here)",
+            hint="Name the folder that the server writes to:  --traces FOLDER  (its "
+            "torch_profiler_dir; on another machine, copy it here)",
         )
     facts: dict[str, Any] = {
         "command": [f"--server {kind}"],
@@ -121,16 +147,33 @@ def _profile(
 
 
 def list_trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, str]:
-    """What TensorRT-LLM is started with: iterations from A to B, and where the trace goes."""
+    """What TensorRT-LLM is started with: iterations from A to B, and where the trace goes.
+
+    NVTX ranges of its steps and of garbage collections show in Nsight Systems.
+    """
     wait, warm_up, active = steps or [100, 0, 50]
     first = wait + warm_up
     return {
         "TLLM_PROFILE_START_STOP": f"{first}-{first + active}",
         "TLLM_TORCH_PROFILE_TRACE": str(folder / "server-0.json"),
+        "TLLM_LLMAPI_ENABLE_NVTX": "1",
+        "TLLM_PROFILE_RECORD_GC": "1",
     }
 
 
-def _traces(kind: str, folder: Path, traces: Path | None) -> Path:
+def _write_beside(
+    folder: Path, clients: list[dict[str, Any]], before: str | None, began_ms: int, url: str
+) -> None:
+    """The client's log, and the server's metrics before and behind, each with its moment."""
+    if clients:
+        (folder / "client.json").write_text(json.dumps(clients), encoding="utf-8")
+    after = fetch_text(url, "metrics") if before is not None else None
+    if before is not None and after is not None:
+        both = stamp_metrics(before, began_ms) + stamp_metrics(after, time.time_ns() // 10**6)
+        (folder / "metrics.prom").write_text(both, encoding="utf-8")
+
+
+def _traces(kind: str, url: str, folder: Path, traces: Path | None) -> Path:
     if kind not in KINDS:
         raise RequestError(f"there is no server kind '{kind}'", why=f"there are {', '.join(KINDS)}")
     if kind == "trtllm":
@@ -149,26 +192,27 @@ def _traces(kind: str, folder: Path, traces: Path | None) -> Path:
     raise RequestError(
         "where vLLM writes its traces is not known",
         why="it is told when it starts, and the request cannot change it",
-        hint="Start it with VLLM_TORCH_PROFILER_DIR=/folder, and add:  --traces /folder",
+        hint=explain_profiler(kind, find_version(kind, url)),
     )
 
 
-def _post(kind: str, url: str, what: str, timeout_s: float, body: dict[str, str] | None) -> None:
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise RequestError(f"{url} is no address", hint="Write it as  http://127.0.0.1:8000")
+def _post(kind: str, url: str, what: str, timeout_s: float, body: dict[str, Any] | None) -> None:
+    address = join_url(url, what)
     data = b"" if body is None else json.dumps(body).encode()
     headers = {} if body is None else {"Content-Type": "application/json"}
-    address = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/{what}"
     request = urllib.request.Request(address, data, headers, method="POST")  # noqa: S310  # checked
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310
             answer.read()
     except urllib.error.HTTPError as error:
         error.close()
-        hint = f"Start the server with {_FOLDER_VARIABLE[kind]}=/folder: it has no profiler else."
+        why = f"HTTP {error.code} {error.reason}"
+        if error.code == 404:  # vLLM adds the endpoint only where a profiler is configured
+            why += ": it was started without a profiler"
         raise InputError(
-            f"{kind} refused /{what}", why=f"HTTP {error.code} {error.reason}", hint=hint
+            f"{kind} refused /{what}",
+            why=why,
+            hint=explain_profiler(kind, find_version(kind, url)),
         ) from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
@@ -225,9 +269,11 @@ def _wait(
 def _copy(place: Descriptor, path: str, folder: Path, number: int) -> Path:
     """The trace under a name without the host's, which the servers put into theirs."""
     inside, _, name = path.rpartition("/")
-    rank = _RANK.search(name)
+    rank = None if _FRONTEND in name else _RANK.search(name)
     ending = ".json.gz" if name.endswith(".gz") else ".json"
     mark = "" if rank is None else f".rank{int(rank[1])}"
+    if _FRONTEND in name:
+        mark = ".frontend"
     target = folder / f"server-{number}{mark}{ending}"
     trace = open_file(name, open_folder(inside, place))
     with open(trace.path, "rb") as source, target.open("wb") as copy:  # noqa: PTH123  # held

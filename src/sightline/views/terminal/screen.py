@@ -30,6 +30,7 @@ from sightline.views.terminal.kernels_text import print_kernels
 from sightline.views.terminal.marks_text import print_marks, print_memory
 from sightline.views.terminal.requests import print_requests
 from sightline.views.terminal.sampled import print_sampled
+from sightline.views.terminal.serving_text import print_serving
 from sightline.views.terminal.system import print_system
 from sightline.views.terminal.use_text import print_devices, print_events
 
@@ -66,6 +67,7 @@ def render_screen(answer: Answer, width: int = WIDTH) -> Text:
         [*_where_the_time_went(answer), *_notes(answer, prose)],
         list(_missing(answer, prose)),
         [] if answer.breakdown else devices,
+        *print_serving(answer.serving),
         list(_findings(answer, prose)),
         list(print_events(answer.use["events"])),
         list(_kernels(answer, width)),

@@ -58,6 +58,9 @@ def build_command(
         words[words.index("--trace") + 1] += ",mpi"
     if options.get("capture"):
         words += ["--capture-range", "cudaProfilerApi", "--capture-range-end", "stop"]
+    if options.get("server"):  # TensorRT-LLM's Performance Analysis: workers start by fork and exec
+        words[words.index("--trace") + 1] += ",python-gil"
+        words += ["--trace-fork-before-exec", "true"]
     if options.get("after_s"):
         words += ["--delay", f"{options['after_s']:g}"]
     if options.get("seconds"):

@@ -17,8 +17,9 @@ ANALYSIS = Analysis(
         text(
             "part",
             "loading data, communication, optimizer, compiling, an operator's kind, dispatch "
-            "(operators that call others), operators of other threads, or Python (no operator "
-            "anywhere)",
+            "(operators that call others), operators of other threads, between engine steps (an "
+            "inference engine's worker waits for its scheduler or for requests), or Python (no "
+            "operator anywhere)",
             required=True,
         ),
         duration("own_ns", "time whose innermost range is of that part"),

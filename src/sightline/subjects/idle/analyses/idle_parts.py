@@ -9,6 +9,7 @@ profiler_overhead   the profiler itself, on any thread of the rank
 preempted           in none: it was ready, and another thread had its CPU core
 cpu_oversubscribed  the same, mostly while more threads wanted to run than there are cores
 interrupted         in none: its CPU core handled an interrupt
+no_request          in none: an inference server that had no request to run
 compiling           a compiler
 code_loading        a call that loads, links or looks up device code
 data_loading        a DataLoader

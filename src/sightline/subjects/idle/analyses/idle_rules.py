@@ -7,6 +7,7 @@ preempted-launch-thread
                        preempted
 cpu-oversubscribed     cpu_oversubscribed
 irq-noise              interrupted
+no-requests            no_request
 recompilation          compiling, in two gaps or more outside of the first step
 jit-or-module-load-in-window
                        compiling otherwise, or code_loading
@@ -99,6 +100,7 @@ def run(run: Run) -> pl.DataFrame:
         causes.PREEMPTED: pl.col("cause") == "preempted",
         causes.OVERSUBSCRIBED: pl.col("cause") == "cpu_oversubscribed",
         causes.INTERRUPTED: pl.col("cause") == "interrupted",
+        causes.NO_REQUEST: pl.col("cause") == "no_request",
         causes.RECOMPILATION: pl.col("again"),
         causes.CODE_LOADING: pl.col("cause").is_in(["compiling", "code_loading"]),
         causes.DATA_LOADING: pl.col("cause") == "data_loading",

@@ -3,12 +3,13 @@
 Where steps are marked (torch.profiler's `step()`, `sightline.step()`), they are the iterations.
 Else ranges count that are numbered, or that a framework puts around each iteration
 (vLLM's `execute_…`, SGLang's `step[…]`), or at its end (`Optimizer.step#…`: an iteration lasts from
-the end of one to the end of the next). Else the order of the kernels on each
-rank's busiest stream is searched for its period: iterations begin where an operation starts that
-comes once a period.
+the end of one to the end of the next). Those of an inference engine end where they end, as it may
+wait for requests before the next (`engine_steps` says what for). Else the order of the kernels on
+each rank's busiest stream is searched for its period: iterations begin where an operation starts
+that comes once a period.
 
 confidence
-high      marks or ranges
+high      marks, ranges or an engine's ranges
 medium    nearly all operations are those of the period before, and something is among them that
           programs do once an iteration: input or result are copied, or an optimizer's kernels run
 low       neither; the period may be one layer of the model
@@ -31,10 +32,12 @@ ANALYSIS = Analysis(
         text("step", "text of the mark, or 'found #N'", required=True),
         time("start_ns", "start: of the mark, or of the operation that begins the iteration"),
         time(
-            "end_ns", "end of a marked step or of an optimizer's range, else the next one's start"
+            "end_ns",
+            "end of a marked step, or of an engine's or an optimizer's range, else the next one's "
+            "start",
         ),
         duration("duration_ns", "length"),
-        text("source", "marks, ranges or kernel order", required=True),
+        text("source", "marks, ranges, engine ranges or kernel order", required=True),
         pct("match_pct", "operations that are those of the period before; null where marked"),
         text("confidence", "high, medium or low", required=True),
     ),

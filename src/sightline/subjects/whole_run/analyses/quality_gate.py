@@ -16,6 +16,7 @@ from sightline.core.model.columns import number, text
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_note, format_pct
+from sightline.timeline.engine_steps import list_engine_steps
 
 ANALYSIS = Analysis(
     "quality_gate",
@@ -108,6 +109,8 @@ def _steps(run: Run) -> Iterator[Row]:
     fewest = min(counts, default=None)
     if fewest == 1:
         yield "steps", "lowers", "steps", 1, "only one step: what repeats is unknown"
+    elif fewest is None and (engine := list_engine_steps(run).height):
+        yield "steps", "ok", "steps", engine, "steps of the inference engine"
     elif fewest is None:
         yield "steps", "ok", "steps", 0, "no steps are marked: warm-up cannot be separated"
     else:

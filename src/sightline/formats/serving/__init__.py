@@ -1,0 +1,1 @@
+"""What inference servers and their benchmarks write: requests, percentiles, log lines."""

@@ -1,0 +1,66 @@
+"""Results of NVIDIA's AIPerf and GenAI-Perf (profile_export_aiperf.json, _genai_perf.json).
+
+Each metric is an object with its unit, its average and percentiles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.core.model.source import Source
+from sightline.formats.serving._requests import import_serving, make_stat, read_documents
+
+IMPORTER = Importer(
+    name="aiperf",
+    label="AIPerf or GenAI-Perf",
+    strong=(
+        rb'^\s*\{(?:[^{}]|\{[^{}]*\}){0,4000}?"(?:request_throughput|request_latency)"\s*:\s*'
+        rb'\{[^{}]{0,200}"unit"\s*:',
+    ),
+    weak=(),
+    looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
+    suffixes=(".json",),
+    version=1,
+    source="https://github.com/ai-dynamo/aiperf",
+)
+
+_METRICS = {
+    "time_to_first_token": "ttft",
+    "inter_token_latency": "itl",
+    "request_latency": "latency",
+    "request_throughput": "request_rate",
+    "output_token_throughput": "output_rate",
+    "input_sequence_length": "input_tokens",
+    "output_sequence_length": "output_tokens",
+    "benchmark_duration": "duration",
+    "request_count": "completed",
+}
+_UNITS = {"requests/sec": "1/s", "tokens/sec": "tokens/s", "sec": "s"}
+_TOTALS = ("request_rate", "output_rate", "duration", "completed")
+_STATISTIC = re.compile(r"^(?:avg|min|max|p\d{1,2}(?:\.\d+)?)$")
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all statistics. Raises DamagedError where there is none."""
+    notes: list[Quality] = []
+    documents = [d for d in read_documents(source, notes) if isinstance(d, dict)]
+    stats = [row for n, document in enumerate(documents) for row in _list_stats(document, n)]
+    version = documents[0].get("aiperf_version") if documents else None
+    tool = "AIPerf" if isinstance(version, str) else "GenAI-Perf"
+    told = version[:20] if isinstance(version, str) else None
+    return import_serving(source, tool, [], stats, notes, told)
+
+
+def _list_stats(document: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
+    for key, metric in _METRICS.items():
+        found = document.get(key)
+        if not isinstance(found, dict):
+            continue
+        unit = str(found.get("unit") or "")[:20]
+        for name, value in found.items():
+            if _STATISTIC.match(name):
+                plain = "total" if metric in _TOTALS else name.replace("avg", "mean")
+                yield from make_stat(metric, plain, value, _UNITS.get(unit, unit), number)

@@ -1,0 +1,166 @@
+"""Logs of inference servers: what vLLM, SGLang and TensorRT-LLM say of load and steps.
+
+vLLM's line of statistics and SGLang's of each batch become counters, called as the same server's
+/metrics calls them; so do the lines of each iteration (vLLM with enable_logging_iteration_details,
+TensorRT-LLM with print_iter_log): `iteration_ms`, whose source is the phase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
+from sightline.core.model.source import Source
+from sightline.errors import DamagedError
+from sightline.formats._samples import Samples
+from sightline.formats._stacks import read_text
+
+IMPORTER = Importer(
+    name="server_log",
+    label="Log of an inference server (vLLM, SGLang, TensorRT-LLM)",
+    strong=(
+        rb"(?:\A|\n)[^\n]{0,120}INFO \d\d-\d\d \d\d:\d\d:\d\d[^\n]{0,40}\[\w+\.py:\d+\]",
+        rb"(?:\A|\n)\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]\n]{0,40}\] (?:Prefill|Decode) batch",
+        rb"(?:\A|\n)[^\n]{0,80}\biter = \d+,[^\n]{0,200}host_step_time = ",
+    ),
+    weak=(),
+    looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
+    suffixes=(".log", ".txt", ".out"),
+    version=1,
+    source="https://docs.vllm.ai/en/latest/usage/metrics.html",
+)
+
+
+class _Value(NamedTuple):
+    """A number of a line: where it stands, what the server's /metrics calls it, and its scale."""
+
+    pattern: re.Pattern[str]
+    metric: str
+    scale: float = 1.0
+    unit: str = ""
+
+
+_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
+
+
+def _value(text: str, metric: str, scale: float = 1.0, unit: str = "") -> _Value:
+    return _Value(re.compile(text.replace("N", _NUMBER, 1)), metric, scale, unit)
+
+
+# vllm/v1/metrics/loggers.py; before 0.8 vllm/engine/metrics.py (Pending, and "is preempted by").
+_VLLM = (
+    _value(r"Avg prompt throughput: N", "vllm:avg_prompt_throughput_toks_per_s", 1, "tokens/s"),
+    _value(
+        r"Avg generation throughput: N", "vllm:avg_generation_throughput_toks_per_s", 1, "tokens/s"
+    ),
+    _value(r"Running: N reqs", "vllm:num_requests_running"),
+    _value(r"(?:Waiting|Pending): N reqs", "vllm:num_requests_waiting"),
+    _value(r"(?:GPU|CPU|TPU|XPU) KV cache usage: N%", "vllm:kv_cache_usage_perc", 0.01),
+    _value(r"Prefix cache hit rate: (?:GPU: )?N%", "vllm:prefix_cache_hit_rate", 0.01),
+    _value(r"Preemptions: N", "vllm:num_preemptions_total"),
+    _value(r"total_num_cumulative_preemption=N", "vllm:num_preemptions_total"),
+)
+# sglang/srt/managers/scheduler_components/metrics_reporter.py.
+_SGLANG = (
+    _value(r"#running-req: N", "sglang:num_running_reqs"),
+    _value(r"#queue-req: N", "sglang:num_queue_reqs"),
+    _value(r"(?<!full )(?:token|full token) usage: N", "sglang:token_usage"),
+    _value(r"gen throughput \(token/s\): N", "sglang:gen_throughput", 1, "tokens/s"),
+    _value(r"input throughput \(token/s\): N", "sglang:input_throughput", 1, "tokens/s"),
+    _value(r"#retracted-req: N", "sglang:num_retracted_reqs"),
+    _value(r"accept len: N", "sglang:spec_accept_length"),
+)
+_LINES = (
+    (re.compile(r"Avg prompt throughput:|total_num_cumulative_preemption="), _VLLM),
+    (re.compile(r"\] (?:Prefill|Decode) batch"), _SGLANG),
+)
+# vllm/v1/engine/core.py: log_iteration_details; tensorrt_llm/_torch/pyexecutor/py_executor.py.
+_ITERATIONS = (
+    re.compile(
+        r"Iteration\(\d+\): (\d{1,9}) context requests, \d+ context tokens, "
+        r"(\d{1,9}) generation requests, \d+ generation tokens, iteration elapsed time: "
+        + _NUMBER
+        + " ms"
+    ),
+    re.compile(
+        r"host_step_time = (?P<ms>\d{1,9}(?:\.\d{1,9})?)\s?ms.*'num_ctx_requests': (?P<c>\d{1,9})"
+        r".*'num_generation_tokens': (?P<g>\d{1,9})"
+    ),
+)
+_DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
+_UNDATED = re.compile(r"\b()(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\b")
+_TRTLLM = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)\]")
+
+
+def read(source: Source, options: ImportOptions) -> Imported:
+    """Read all lines of statistics. Raises DamagedError where there is none."""
+    quality: list[Quality] = []
+    samples = Samples()
+    undated = timeless = 0
+    for line in read_text(source, quality).splitlines():
+        values = list(_read_line(line))
+        if not values:
+            continue
+        moment = _read_time(line)
+        timeless += moment is None
+        undated += moment is not None and moment < _YEAR_NS
+        for metric, place, value, unit in values:
+            samples.add(metric, value, moment or 0, source=place, unit=unit)
+    if not samples.has_values():
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why="it is a server's log without a line of its statistics",
+            hint="vLLM writes one every ten seconds unless it was started with "
+            "--disable-log-stats; the server's /metrics hold the same, saved by\n"
+            "  curl http://127.0.0.1:8000/metrics > metrics.txt",
+        )
+    if undated:
+        quality.append(Quality("no_year", "info", "the log has no year: its times are of 1970"))
+    if timeless:
+        quality.append(Quality("no_times", "info", "lines without a time", timeless))
+    return Imported(samples.tables(None), Recording("inference server", of_host=True), quality)
+
+
+_YEAR_NS = 366 * 86_400 * 10**9
+
+
+def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:
+    """What a line says: metric, source, value and unit."""
+    for marks, values in _LINES:
+        if marks.search(line):
+            for value in values:
+                if found := value.pattern.search(line):
+                    yield value.metric, None, float(found[1]) * value.scale, value.unit
+            return
+    for pattern, take in zip(_ITERATIONS, (_take_vllm, _take_trtllm), strict=True):
+        if found := pattern.search(line):
+            contexts, generations, ms = take(found)
+            phase = "mixed" if contexts and generations else "prefill" if contexts else "decode"
+            yield "iteration_ms", phase, ms, "ms"
+
+
+def _take_vllm(found: re.Match[str]) -> tuple[int, int, float]:
+    return int(found[1]), int(found[2]), float(found[3])
+
+
+def _take_trtllm(found: re.Match[str]) -> tuple[int, int, float]:
+    return int(found["c"]), int(found["g"]), float(found["ms"])
+
+
+def _read_time(line: str) -> int | None:
+    """When a line was written, ns since the epoch; in 1970 where it has no year."""
+    head = line[:160]
+    if found := _DATED.search(head) or _UNDATED.search(head):
+        year, month, day, *clock = (int(part or 1970) for part in found.groups())
+    elif found := _TRTLLM.search(head):
+        month, day, year, *clock = map(int, found.groups())
+    else:
+        return None
+    try:
+        moment = datetime(year, month, day, *clock, tzinfo=UTC)  # type: ignore[misc,arg-type]
+    except ValueError:
+        return None
+    return int(moment.timestamp()) * 10**9

@@ -1,0 +1,166 @@
+"""A small bounded load on an inference server while it is recorded, and the client's log of it.
+
+Requests go to /v1/completions (OpenAI's interface, which vLLM, SGLang and TensorRT-LLM have), each
+streamed, so that every token's arrival is timed. Plain http.client: what is measured is the server.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sightline.errors import InputError, RequestError
+from sightline.record.collect.server_api import find_model, join_url, split_url
+
+REQUESTS, CONCURRENCY = 32, 8
+OUTPUT_TOKENS = 64
+ANSWER_S = 300.0
+# Prompts of these numbers of words in turn, where none are given: short ones and one that is long.
+_WORDS = (16, 48, 16, 128, 32, 512)
+_MOST_LINE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Load:
+    """How many requests, how many at once, and the prompts that are sent in turn."""
+
+    requests: int = REQUESTS
+    concurrency: int = CONCURRENCY
+    prompts: Sequence[str] = ()
+
+
+def read_prompts(path: Path) -> list[str]:
+    """The prompts of a file with one JSON object a line: `prompt`, or `text`.
+
+    Raises InputError where the file cannot be read or has none.
+    """
+    found = []
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                told = json.loads(line) if line.strip() else None
+                prompt = told.get("prompt", told.get("text")) if isinstance(told, dict) else told
+                if isinstance(prompt, str) and prompt:
+                    found.append(prompt)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot read {path}", why=str(error)) from error
+    if not found:
+        raise InputError(
+            f"{path} has no prompt", why="no line has one", hint='{"prompt": "..."} on each line'
+        )
+    return found
+
+
+def make_prompts() -> list[str]:
+    """Prompts of several lengths; no two begin alike, so that no cache of prefixes answers."""
+    words = ("time", "step", "queue", "layer", "token", "batch", "cache", "model", "server")
+    return [
+        " ".join([f"{number}:", *(words[(number * 7 + n) % len(words)] for n in range(count))])
+        for number, count in enumerate(_WORDS)
+    ]
+
+
+def send_load(url: str, load: Load, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Send all requests, and return what the client saw of each, in order of sending.
+
+    Each has start (seconds since the epoch), ttft, itl, end, n and ptok (where the server says so),
+    as formats/serving/serving_benchmark.py reads it. A request that fails has `error`. Raises
+    RequestError where the server names no model.
+    """
+    model = find_model(url)
+    if model is None:
+        raise RequestError(
+            "no load can be sent: the server names no model",
+            why=f"{join_url(url, 'v1/models')} does not answer",
+            hint="Send requests yourself, and leave out --requests, --concurrency and --load.",
+        )
+    numbers = iter(range(load.requests))
+    lock = threading.Lock()
+    done: list[dict[str, Any]] = []
+    prompts = load.prompts or make_prompts()
+
+    def work() -> None:
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            prompt = prompts[number % len(prompts)]
+            row = _send_one(url, model, f"{number} {prompt}")
+            with lock:
+                done.append({"i": number, **row})
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(load.concurrency)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    failed = [row["error"] for row in done if "error" in row]
+    if failed:
+        say(f"{len(failed)} of {load.requests} requests failed: {failed[0]}")
+    return sorted(done, key=lambda row: row["start"])
+
+
+def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
+    body = {
+        "model": model, "prompt": prompt, "max_tokens": OUTPUT_TOKENS, "stream": True,
+        "ignore_eos": True, "temperature": 0, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    parts = split_url(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.netloc, timeout=ANSWER_S)
+    start, began = time.time_ns(), time.perf_counter_ns()
+    arrivals: list[int] = []
+    row: dict[str, Any] = {"start": start / 1e9, "n": 0}
+    try:
+        connection.request(
+            "POST", f"{parts.path.rstrip('/')}/v1/completions", json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        answer = connection.getresponse()
+        if answer.status != 200:
+            row["error"] = f"HTTP {answer.status} {answer.reason}"
+        for chunk in _list_chunks(answer) if answer.status == 200 else ():
+            if _has_token(chunk):
+                arrivals.append(time.perf_counter_ns() - began)
+            usage = chunk.get("usage")
+            if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
+                row["ptok"] = usage["prompt_tokens"]
+    except (OSError, http.client.HTTPException) as error:
+        row["error"] = str(error) or type(error).__name__
+    finally:
+        connection.close()
+    if arrivals:
+        row["ttft"] = arrivals[0] / 1e9
+        row["itl"] = [(b - a) / 1e9 for a, b in pairwise(arrivals)]
+        row["n"] = len(arrivals)
+        row["end"] = (start + arrivals[-1]) / 1e9
+    return row
+
+
+def _list_chunks(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """The server-sent events of a streamed answer, as JSON, until it says that it is done."""
+    while line := answer.readline(_MOST_LINE):
+        text = line.strip()
+        if text == b"data: [DONE]":
+            return
+        if text.startswith(b"data:"):
+            try:
+                told = json.loads(text[5:])
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(told, dict):
+                yield told
+
+
+def _has_token(chunk: dict[str, Any]) -> bool:
+    choices = chunk.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return isinstance(first, dict) and bool(first.get("text") or first.get("token_ids"))

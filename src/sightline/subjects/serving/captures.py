@@ -1,0 +1,199 @@
+"""Kernels that a graph replays, with the operators that launched them while it was captured.
+
+A replayed kernel has no operator: the host launched the graph as a whole. Its capture recorded each
+launch once, in the operators, modules and lines that made it. Of one stream a graph's nodes run in
+the order in which they were captured, so that a replay of as many operations as the capture has
+launches is tied to it one by one. Whether that holds is checked: a product's operator must run a
+product. vLLM records captures with `capture_torch_profiler`, SGLang with
+--enable-profile-cuda-graph.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sightline.core.algebra.lookup import Texts
+from sightline.core.model.columns import (
+    RANK,
+    conform_columns,
+    join,
+    make_empty,
+    number,
+    pct,
+    text,
+    time,
+)
+from sightline.core.model.run import Run
+from sightline.errors import MissingDataError
+from sightline.subjects.serving.layers import find_layers
+from sightline.timeline.api_calls import begins_capture, ends_capture
+from sightline.timeline.callers import find_callers, find_places
+from sightline.timeline.engine_steps import list_step_work
+from sightline.timeline.host_ranges import find_host_ancestor
+from sightline.timeline.kernel_kinds import COLLECTIVE, PRODUCT, name_kinds
+
+# What becomes a node of a graph: launches, copies and memsets (CUDA Runtime API, Graph Management).
+_NODES = r"Launch\w*Kernel|LaunchCooperative|^(?:cuda|hip)Mem(?:cpy|set)|^cu(?:Memcpy|Memset)"
+_NO_NODE = r"GetAttribute|Prefetch"
+# So many of the nodes that can be judged must agree, %, for a tie to be sure (ours: in TraceLens'
+# recordings 100 %, and 8 to 44 % where the tie is off by one to five kernels).
+SURE_PCT = 90.0
+# What an operator asks for, as kernel_kinds.tsv calls it: native_functions.yaml, and the custom
+# operators of vLLM, SGLang and AITER.
+_ASKED = (
+    (PRODUCT, r"::_?(?:addmm|mm|bmm|baddbmm|linear|matmul|_scaled_mm)$|gemm"),
+    ("attention", r"(?i)attention"),
+    ("normalization", r"(?i)norm"),
+    (COLLECTIVE, r"(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"),
+)
+COLUMNS = (
+    RANK,
+    number("step", "step of the engine", required=True),
+    join("device_op_id", "device_ops.device_op_id", "the operation"),
+    text("kernel", "kernel, copy or memset"),
+    time("start_ns", "start"),
+    time("end_ns", "end"),
+    number("layer", "layer of the model, from 0"),
+    text("operator", "operator that launched it while the graph was captured"),
+    text("module", "innermost nn.Module around it"),
+    text("line", "innermost line outside of the framework"),
+    text("capture", "the capture, as the engine calls it"),
+    pct("match_pct", "nodes whose operator and kernel compute the same, of those that say both"),
+    text("confidence", "high or low"),
+)
+
+
+def list_captured(run: Run) -> pl.DataFrame:
+    """The nodes of each graph that a recording captured, in order.
+
+    Columns capture (text of its annotation, or its number), node, operator, module and line. Raises
+    MissingDataError where no graph was captured.
+    """
+    host = run.table(
+        "host_ops", ["host_op_id", "rank", "pid", "tid", "layer", "name", "start_ns", "end_ns"]
+    )
+    names = Texts(host.get_column("name"))
+    begins = host.filter(begins_capture(names)).select("rank", "pid", "tid", at="end_ns")
+    ends = host.filter(ends_capture(names)).select("rank", "pid", "tid", until="start_ns")
+    if begins.is_empty() or ends.is_empty():
+        raise MissingDataError(
+            "no graph was captured",
+            why="the recording has no call that begins and ends a capture",
+            hint='vLLM records captures with "capture_torch_profiler": true in --profiler-config',
+        )
+    thread = ["rank", "pid", "tid"]
+    nodes = host.filter(names.match(_NODES) & ~names.match(_NO_NODE)).sort("start_ns")
+    begins = begins.sort("at").with_row_index("number")
+    nodes = nodes.join_asof(
+        begins, left_on="start_ns", right_on="at", by=thread, check_sortedness=False
+    )
+    nodes = nodes.sort("start_ns").join_asof(
+        ends.sort("until"), left_on="at", right_on="until", by=thread, strategy="forward",
+        check_sortedness=False,
+    )  # fmt: skip
+    nodes = nodes.filter(pl.col("start_ns") < pl.col("until"))
+    ids = nodes.get_column("host_op_id")
+    operators = host.filter(pl.col("layer") == "op").get_column("host_op_id")
+    nearest = find_host_ancestor(run, ids, operators)
+    names_as_text = host.get_column("name").cast(pl.String)
+    at = host.get_column("host_op_id").search_sorted(nearest)
+    operator = names_as_text.gather(at.cast(pl.Int64).clip(0, max(host.height - 1, 0)))
+    return nodes.select(
+        capture=_name_captures(run, nodes),
+        node=pl.int_range(pl.len(), dtype=pl.Int64).over("number"),
+        operator=pl.when(pl.lit(nearest).is_not_null()).then(pl.lit(operator)),
+        module=find_places(run, ids),
+        line=find_callers(run, ids),
+    )
+
+
+def _name_captures(run: Run, nodes: pl.DataFrame) -> pl.Series:
+    """What an engine wrote around each capture (capture_32_FULL), else its number."""
+    host = run.table("host_ops", ["host_op_id", "layer", "name"])
+    marks = host.filter(
+        (pl.col("layer") == "annotation")
+        & pl.col("name").cast(pl.String).str.contains(r"^capture_\d+")
+    )
+    around = find_host_ancestor(run, nodes.get_column("host_op_id"), marks["host_op_id"])
+    named = pl.DataFrame({"host_op_id": around}).join(
+        marks.select("host_op_id", pl.col("name").cast(pl.String)),
+        on="host_op_id", how="left", maintain_order="left",
+    )  # fmt: skip
+    number = pl.format("capture {}", pl.lit(nodes.get_column("number")))
+    return named.select(pl.coalesce("name", number)).to_series()
+
+
+def attribute_replays(run: Run, captured: pl.DataFrame) -> pl.DataFrame:
+    """Each operation that a graph replays in a step, with what launched it (COLUMNS).
+
+    `captured` is list_captured of the recording of the captures. A replay is tied to the capture
+    with as many nodes, and of several to the one that agrees best; without one, operator, module
+    and line are null. `match_pct` says in how many of the nodes that can be judged operator and
+    kernel compute the same; confidence is high from SURE_PCT on, else low.
+    """
+    work = list_step_work(run).filter("is_graph")
+    captures = {
+        str(name): nodes
+        for (name,), nodes in captured.partition_by(
+            "capture", as_dict=True, maintain_order=True
+        ).items()
+    }
+    parts = [
+        _tie_replay(ops.sort("start_ns", "device_op_id"), captures)
+        for ops in work.partition_by("rank", "step", "launch_id", maintain_order=True)
+    ]
+    if not parts:
+        return make_empty(COLUMNS)
+    return conform_columns(pl.concat(parts).select(c.name for c in COLUMNS), COLUMNS)
+
+
+def _tie_replay(ops: pl.DataFrame, captures: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    kernels = ops.get_column("name").cast(pl.String)
+    ops = ops.with_columns(kernel=kernels, layer=_number_layers(kernels))
+    tied = [
+        (_measure_agreement(kernels, nodes), name)
+        for name, nodes in captures.items()
+        if nodes.height == ops.height
+    ]
+    if not tied:
+        nothing = {n: pl.lit(None, pl.String) for n in ("operator", "module", "line", "capture")}
+        return ops.with_columns(
+            **nothing, match_pct=pl.lit(None, pl.Float64), confidence=pl.lit("low")
+        )
+    match, name = max(tied)
+    nodes = captures[name].select("operator", "module", "line", "capture")
+    return ops.hstack(nodes).with_columns(
+        match_pct=pl.lit(match),
+        confidence=pl.lit("high" if match >= SURE_PCT else "low"),
+    )
+
+
+def _number_layers(kernels: pl.Series) -> pl.Series:
+    found = find_layers(kernels)
+    if found is None:
+        return pl.repeat(None, kernels.len(), dtype=pl.Int64, eager=True)
+    layer = (kernels == found[1]).cast(pl.Int64).cum_sum() - 1
+    return layer.set(layer < 0, None)
+
+
+def _measure_agreement(kernels: pl.Series, nodes: pl.DataFrame) -> float:
+    """Of the nodes whose operator and kernel both say what they compute: how many say the same, %.
+
+    Layers are alike, so that a tie that is off by some nodes would still be one to one: what each
+    computes shows it. 0 where nothing can be judged.
+    """
+    named = pl.DataFrame({"kernel": kernels.unique()})
+    named = named.with_columns(kind=name_kinds(named.get_column("kernel")))
+    operator = pl.col("operator")
+    asked = pl.coalesce(
+        pl.when(operator.str.contains(pattern)).then(pl.lit(kind)) for kind, pattern in _ASKED
+    )
+    known = nodes.select(operator, asked=asked).with_columns(kernel=kernels)
+    known = known.join(named, on="kernel", how="left", maintain_order="left")
+    # Kernels that Triton or Inductor compiled may be called as their operator is.
+    same = (operator == pl.col("kernel")) | (pl.col("asked") == pl.col("kind"))
+    judged = known.filter(
+        (pl.col("asked").is_not_null() & pl.col("kind").is_not_null())
+        | (operator == pl.col("kernel"))
+    )
+    return 100 * float(judged.select(same.sum()).item()) / max(judged.height, 1)

@@ -1,0 +1,67 @@
+"""Where tokens' time goes: parts that sum to what the simulated requests waited."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sightline
+from sightline.errors import MissingDataError
+from support.traces import host, opened
+from synth_serving.causes import CAUSES, prefill_long_prompts
+from synth_serving.kineto import write_client, write_trace
+
+
+@pytest.mark.parametrize("make", [m for m in CAUSES if m.__name__ != "pad_graphs"])
+def test_parts_sum_to_what_requests_waited(make: object, tmp_path: Path) -> None:
+    """To the nanosecond: a token comes with the end of its step's last kernel."""
+    served = make(random.Random(3)).served  # type: ignore[operator]
+    ends = {step.end_ns: step.kernels[-1].end_ns for step in served.steps}
+    waited = sum(ends[r.token_ns[-1]] - ends[r.token_ns[0]] for r in served.requests)
+    run = sightline.open(str(write_trace(served, tmp_path)))
+    parts = run.ask("token_time")
+    assert parts["total_ns"].sum() == waited
+    assert parts["tokens"].unique().to_list() == [sum(s.decode for s in served.steps)]
+
+
+def test_prompts_beside_running_requests_have_their_part(tmp_path: Path) -> None:
+    case = prefill_long_prompts(random.Random(3))
+    parts = sightline.open(str(write_trace(case.served, tmp_path))).ask("token_time")
+    told = sum(s.without_prompts_ns * s.decode for s in case.served.steps)
+    beside = parts.filter(pl.col("part") == "prompts beside it")["total_ns"].sum()
+    assert beside == pytest.approx(told, rel=0.02)
+
+
+def test_prompts_that_run_alone_hold_up_who_ran_before(tmp_path: Path) -> None:
+    """One runs; a prompt of 50 µs comes between; then two run. By hand, in µs."""
+    names = (("DECODE bs=1", 0, 10), ("EXTEND bs=1 toks=9", 20, 50), ("DECODE bs=2", 75, 10))
+    run = opened(tmp_path, [host("user_annotation", f"step[{n}]", at, dur) for n, at, dur in names])
+    parts = dict(run.ask("token_time").select("part", "total_ns").rows())
+    assert parts == {
+        "model": 10_000 + 2 * 10_000,
+        "prompts before it": 50_000,  # the one that ran waits for it, the new one made it
+        "scheduling": 10_000 + 5_000 + 5_000,
+    }
+
+
+def test_requests_of_a_client_sum_to_what_it_measured(tmp_path: Path) -> None:
+    case = prefill_long_prompts(random.Random(1))
+    paths = (write_trace(case.served, tmp_path), write_client(case.served, tmp_path))
+    rows = sightline.open(*map(str, paths)).ask("request_time")
+    assert rows.height == len(case.served.requests)
+    first = rows.select(pl.sum_horizontal(pl.col("^ttft_.+_ns$"))).to_series()
+    parts = ("decode_steps_ns", "prompt_steps_ns", "scheduling_ns", "delivery_ns")
+    rest = rows.select(pl.sum_horizontal(parts)).to_series()
+    assert (first == rows["ttft_ns"]).all()
+    assert (rest == rows["rest_ns"]).all()
+    assert (rows["delivery_ns"] + rows["ttft_delivery_ns"]).sum() < 0.02 * rows["rest_ns"].sum()
+
+
+def test_without_numbers_of_requests(tmp_path: Path) -> None:
+    name = "vllm/v1/worker/gpu_model_runner.py(1002): execute_model"
+    run = opened(tmp_path, [host("python_function", name, 0, 60)])
+    with pytest.raises(MissingDataError, match="time of tokens is unknown"):
+        run.ask("token_time")

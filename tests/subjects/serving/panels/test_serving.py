@@ -1,0 +1,31 @@
+"""The page of an inference server: each step where it lies, by phase; other programs have none."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+import sightline
+from sightline.core.page.declare import View
+from sightline.errors import MissingDataError
+from sightline.subjects.serving.panels.serving import data
+from support.traces import kernel, opened
+from synth_serving.causes import prefill_long_prompts
+from synth_serving.kineto import write_trace
+
+
+def test_strip_of_steps_and_tables(tmp_path: Path) -> None:
+    served = prefill_long_prompts(random.Random(0)).served
+    strip, *tables = data(View(sightline.open(str(write_trace(served, tmp_path)))))
+    assert [strip["kinds"][n] for n in strip["of"]] == [step.phase for step in served.steps]
+    first = served.steps[0].start_ns  # of the recording: the range of the first step
+    assert strip["start"] == [step.kernels[0].start_ns - first for step in served.steps]
+    assert strip["end"] == [step.kernels[-1].end_ns - first for step in served.steps]
+    assert {table["title"] for table in tables} >= {"Steps by phase", "Where a token's time goes"}
+
+
+def test_other_programs(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match="no inference server"):
+        data(View(opened(tmp_path, [kernel("k", 0, 9)])))

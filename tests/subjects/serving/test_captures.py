@@ -1,0 +1,83 @@
+"""Kernels of a replayed graph, tied to the operators that launched them while it was captured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.errors import MissingDataError
+from support.command import sightline as command
+from support.traces import Event, call, host, kernel, op, opened, write
+
+# What a layer launches: operator and kernel.
+LAYER = (
+    ("aten::mm", "ampere_bf16_gemm_128x128"),
+    ("vllm::unified_attention", "flash_fwd_splitkv_kernel"),
+    ("_C::fused_add_rms_norm", "vllm::rms_norm_kernel"),
+)
+LAYERS = 6
+
+
+def make_capture(launches: int = LAYERS * len(LAYER)) -> list[Event]:
+    """A warm-up launch, then the captured ones, each in its operator."""
+    events = [host("user_annotation", "capture_8_FULL", 0, 5000)]
+    events += [op("aten::fill_", 1, 8), call("cudaLaunchKernel", 2, 3, 1)]
+    events += [call("cudaStreamBeginCapture", 20, 2)]
+    for n in range(launches):
+        at = 30 + 20 * n
+        events += [op(LAYER[n % len(LAYER)][0], at, 15), call("cudaLaunchKernel", at + 5, 3)]
+    return [*events, call("cudaStreamEndCapture", 40 + 20 * launches, 5)]
+
+
+def make_execution(*, shift: int = 0) -> list[Event]:
+    events = [host("user_annotation", "execute_context_0(0)_generation_8(8)", 0, 50)]
+    events += [call("cudaGraphLaunch", 10, 20, 7)]
+    return events + [
+        kernel(LAYER[(n + shift) % len(LAYER)][1], 100 + 10 * n, 9, 7)
+        for n in range(LAYERS * len(LAYER))
+    ]
+
+
+def attribute(folder: Path, capture: list[Event], execution: list[Event]) -> list[tuple[Any, ...]]:
+    ex, cap = opened(folder, execution, "ex.json"), opened(folder, capture, "cap.json")
+    rows = ex.attribute_graphs(cap)
+    return rows.select("operator", "layer", "capture", "match_pct", "confidence").rows()
+
+
+def test_each_kernel_gets_its_operator_and_layer(tmp_path: Path) -> None:
+    assert attribute(tmp_path, make_capture(), make_execution()) == [
+        (LAYER[n % 3][0], n // 3, "capture_8_FULL", 100.0, "high") for n in range(18)
+    ]
+
+
+def test_a_capture_of_another_program_is_graded_low(tmp_path: Path) -> None:
+    rows = attribute(tmp_path, make_capture(), make_execution(shift=1))
+    assert {(match, grade) for *_, match, grade in rows} == {(0.0, "low")}
+
+
+def test_a_capture_of_another_length_is_not_tied(tmp_path: Path) -> None:
+    rows = attribute(tmp_path, make_capture(17), make_execution())
+    assert {(row[0], row[1] is None, row[4]) for row in rows} == {(None, False, "low")}
+
+
+def test_a_recording_without_a_capture(tmp_path: Path) -> None:
+    ex = opened(tmp_path, make_execution())
+    with pytest.raises(MissingDataError, match="no graph was captured"):
+        ex.attribute_graphs(ex)
+
+
+def test_the_command_sums_by_operator(tmp_path: Path) -> None:
+    paths = [write(tmp_path, events, name) for events, name in
+             ((make_execution(), "ex.json"), (make_capture(), "cap.json"))]  # fmt: skip
+    outcome = command("graph", paths[0], "--capture", paths[1])
+    assert outcome.code == 0, outcome.err
+    assert "18 of 18 replayed operations" in outcome.out
+    assert "6 layers" in outcome.out
+    (line,) = (line for line in outcome.out.splitlines() if line.startswith("aten::mm"))
+    assert line.split()[-5:] == ["6", "54.00", "µs", "33.3", "%"]
+    table = command("graph", paths[0], "--capture", paths[1], "--format", "csv").out
+    assert len(table.splitlines()) == 19
+    assert sightline.open(str(paths[0])).ask("model_layers")["layers"].unique().to_list() == [6]

@@ -1,0 +1,104 @@
+"""What PyTorch's profiler would have recorded of a simulated server's worker, and its client's log.
+
+Times go from integer ns to decimal text by digits alone: a float does not hold them.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+from .server import Served, Step
+
+PID = 4711
+ORIGIN_NS = 1_790_000_000_000_000_000
+
+
+def write_trace(served: Served, folder: Path, engine: str = "vllm") -> Path:
+    """One worker's trace."""
+    rows = [_row("M", "process_name", args={"name": "VLLM::Worker"})]
+    number = 0
+    for step in served.steps:
+        rows.append(_range("user_annotation", _name(step, engine), step.start_ns, step.end_ns))
+        rows.append(
+            _range("cpu_op", "vllm::unified_attention", step.start_ns, step.start_ns + 1_000)
+        )
+        left = list(step.kernels)
+        for start, end, count in step.launches:
+            number += 1
+            api = "cudaGraphLaunch" if step.places else "cudaLaunchKernel"
+            rows.append(_range("cuda_runtime", api, start, end, correlation=number))
+            for kernel in left[:count]:
+                rows.append(
+                    _range(
+                        "kernel", kernel.name, kernel.start_ns, kernel.end_ns, 7,
+                        correlation=number, device=0, stream=7,
+                    )
+                )  # fmt: skip
+            left = left[count:]
+        waits_from = step.launches[-1][1]
+        if step.sample[0] > waits_from:
+            rows.append(_range("cuda_runtime", "cudaStreamSynchronize", waits_from, step.sample[0]))
+        rows.append(_range("user_annotation", "gpu_model_runner: sample", *step.sample))
+    path = folder / "rank0.pt.trace.json"
+    head = {"rank": 0, "world_size": 1, "backend": "nccl"}
+    path.write_text(
+        f'{{"schemaVersion": 1, "distributedInfo": {json.dumps(head)}, '
+        f'"baseTimeNanoseconds": {ORIGIN_NS}, "traceEvents": [\n' + ",\n".join(rows) + "\n]}"
+    )
+    return path
+
+
+def write_client(served: Served, folder: Path) -> Path:
+    """The client's log: when each request was sent, and each of its tokens came, in seconds."""
+    rows = []
+    for number, request in enumerate(served.requests):
+        times = [ORIGIN_NS + at for at in request.token_ns]
+        sent = ORIGIN_NS + request.arrival_ns
+        rows.append({
+            "i": number, "start": sent / 1e9, "ttft": (times[0] - sent) / 1e9,
+            "itl": [(b - a) / 1e9 for a, b in pairwise(times)],
+            "end": times[-1] / 1e9, "n": len(times), "ptok": request.prompt,
+        })  # fmt: skip
+    path = folder / "client.json"
+    path.write_text(json.dumps(rows))
+    return path
+
+
+def _name(step: Step, engine: str) -> str:
+    if engine == "vllm":
+        return (
+            f"execute_context_{step.prefill[0]}({step.prefill[1]})"
+            f"_generation_{step.decode}({step.decode})"
+        )
+    if engine == "atom" and step.phase == "decode":
+        return f"decode[bs={step.decode}/{step.places or step.decode} tok={step.decode}]"
+    if engine == "atom":
+        return f"prefill[bs={step.prefill[0]} tok={step.prefill[1]}]"
+    if step.phase == "decode":
+        return f"step[DECODE bs={step.decode}]"
+    if step.phase == "prefill":
+        return f"step[EXTEND bs={step.prefill[0]} toks={step.prefill[1]}]"
+    both = step.prefill[0] + step.decode
+    return (
+        f"step[MIXED bs={both} c={step.prefill[0]} g={step.decode} c_sq={step.prefill[1]} "
+        f"c_sk={step.prefill[1]} c_sqsq=1 c_sqsk=1 g_sq={step.decode} g_sk={step.decode} "
+        "g_sqsq=1 g_sqsk=1]"
+    )
+
+
+def _range(category: str, name: str, start: int, end: int, tid: int = PID, **args: int) -> str:
+    pid = 0 if category == "kernel" else PID
+    return (
+        f'{{"ph": "X", "cat": "{category}", "name": "{name}", "pid": {pid}, "tid": {tid}, '
+        f'"ts": {_write_us(start)}, "dur": {_write_us(end - start)}, "args": {json.dumps(args)}}}'
+    )
+
+
+def _row(phase: str, name: str, args: dict[str, str]) -> str:
+    return json.dumps({"ph": phase, "name": name, "pid": PID, "tid": 0, "ts": 0, "args": args})
+
+
+def _write_us(ns: int) -> str:
+    return f"{ns // 1000}.{ns % 1000:03d}"
