@@ -112,8 +112,8 @@ def _judge(
 
 
 def _read_shape(case: Case) -> Shape | None:
-    sizes = [case.facts.row.get(f"block_{axis}") for axis in "xyz"]
-    return None if any(s is None for s in sizes) else (sizes[0], sizes[1], sizes[2])
+    x, y, z = (case.facts.row.get(f"block_{axis}") for axis in "xyz")
+    return None if x is None or y is None or z is None else (x, y, z)
 
 
 def _name(shape: Shape) -> str:
