@@ -5,6 +5,7 @@ sightline report rank*.json.gz             several ranks of one job
 sightline report trace.json -o run.html    the page: one file, offline
 sightline report trace.json --format markdown   for a pull request or an issue
 sightline report trace.json --json         the same as data
+sightline report trace.json --for-llm      for a language model: 4,000 tokens
 sightline report 'rank*.json.gz' --scheduler tcp://head:8786
                                            many ranks, read by Dask's workers
 sightline report 'rank*.json.gz' --slurm gpu   the same by jobs of Slurm
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from sightline.session import Session
 
 HELP = "why the program is slow: one screen, and a page to open"
-FORMATS = ("text", "markdown", "json", "html")
+FORMATS = ("text", "markdown", "json", "html", "llm")
 DEFAULT = "report.html"
 
 
@@ -51,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_rules(parser)
     add_output(parser, FORMATS)
     add_places(parser)
+    parser.add_argument(
+        "--for-llm",
+        dest="format",
+        action="store_const",
+        const="llm",
+        help="the same as --format llm: one short text for a language model that uses tools",
+    )
     parser.add_argument(
         "--no-html",
         action="store_true",
@@ -150,8 +158,8 @@ def _report_ranks(args: argparse.Namespace) -> int:
 
     kept = {"--window": args.window, "--rules": args.rules, "--same-job": args.same_job}
     given = [name for name, value in kept.items() if value]
-    if choose_format(args) == "markdown":
-        given.append("--format markdown")
+    if (form := choose_format(args)) in ("markdown", "llm"):
+        given.append(f"--format {form}")
     if given:
         raise RequestError(
             f"{given[0]} is not for many ranks",
@@ -168,6 +176,10 @@ def _encode(answer: Answer, form: str) -> bytes:
         from sightline.views.markdown import write_markdown
 
         return write_markdown(answer).encode()
+    if form == "llm":
+        from sightline.views.for_llm import write_for_llm
+
+        return write_for_llm(answer).encode()
     from sightline.views.terminal.screen import render_screen
 
     return (render_screen(answer).plain + "\n").encode()

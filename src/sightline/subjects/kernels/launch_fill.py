@@ -145,7 +145,7 @@ def _find_warp_size(device: dict[str, Any]) -> int | None:
     Guide for AMDGPU Backend, "wavefrontsize64"). Sub-groups of Intel's GPUs differ by kernel.
     """
     size = device.get("warp_size")
-    if size is not None:
+    if size:  # a damaged recording may say 0
         return int(size)
     if device.get("vendor") == "nvidia":
         return 32
