@@ -102,34 +102,43 @@ def read(path: Path, content: object) -> list[tuple[object, ...]]:
 
 def test_nhc(tmp_path: Path) -> None:
     assert read(tmp_path / "nhc.log", NHC) == [
-        ("check-passed", "check_gpu_count", None, "Expected 8 and found 8"),
-        ("check-failed", "check_ecc", 3, "GPU id 3: SRAM Uncorrectable. FaultCode: NHC2019"),
-        ("check-failed", "check_ps_service", None, "sshd not running"),
+        ("check-passed", "check_gpu_count", None, "check_gpu_count passed: Expected 8 and found 8"),
+        (
+            "check-failed",
+            "check_ecc",
+            3,
+            "check_ecc failed: GPU id 3: SRAM Uncorrectable. FaultCode: NHC2019",
+        ),
+        ("check-failed", "check_ps_service", None, "check_ps_service failed: sshd not running"),
     ]
 
 
 def test_dcgm_4_and_3(tmp_path: Path) -> None:
     assert read(tmp_path / "diag.json", DCGM_4) == [
-        ("check-failed", "deployment/software", 1, "Persistence mode is disabled."),
-        ("check-skipped", "hardware/pcie", None, "not allowed"),
-        ("check-passed", "hardware/memory", 0, ""),
-        ("check-warning", "hardware/memory", None, ""),
+        (
+            "check-failed",
+            "deployment/software",
+            1,
+            "deployment/software failed: Persistence mode is disabled.",
+        ),
+        ("check-skipped", "hardware/pcie", None, "hardware/pcie was skipped: not allowed"),
+        ("check-passed", "hardware/memory", 0, "hardware/memory passed"),
+        ("check-warning", "hardware/memory", None, "hardware/memory warns"),
     ]
     warned = "Warning: nv-hostengine is old\n" + json.dumps(DCGM_3)
     assert read(tmp_path / "old.txt", warned) == [
-        ("check-failed", "integration/pcie", 0, "replays"),
-        ("check-failed", "integration/pcie", 2, "replays"),
+        ("check-failed", "integration/pcie", 0, "integration/pcie failed: replays"),
+        ("check-failed", "integration/pcie", 2, "integration/pcie failed: replays"),
     ]
 
 
 def test_gpud(tmp_path: Path) -> None:
     assert read(tmp_path / "states.json", GPUD) == [
-        (
-            "check-failed", "accelerator-nvidia-error-xid", None,
-            "XID 74 (NVLINK Error) detected (gpud suggests: reboot system, hardware inspection)",
-        ),
-        ("check-passed", "cpu", None, "ok"),
-        ("check-warning", "disk", None, "slow"),
+        ("check-failed", "accelerator-nvidia-error-xid", None,
+            "accelerator-nvidia-error-xid failed: XID 74 (NVLINK Error) detected "
+         "(gpud suggests: reboot system, hardware inspection)"),
+        ("check-passed", "cpu", None, "cpu passed: ok"),
+        ("check-warning", "disk", None, "disk warns: slow"),
     ]  # fmt: skip
     times = sightline.open(str(tmp_path / "states.json")).table("device_events")
     assert times.get_column("time_ns").to_list() == [
@@ -166,16 +175,17 @@ Successfully ran diagnostic for group.
 
 def test_dcgms_table(tmp_path: Path) -> None:
     assert read(tmp_path / "diag.txt", TABLE) == [
-        ("check-passed", "deployment/nvml library", None, ""),
+        ("check-passed", "deployment/nvml library", None, "deployment/nvml library passed"),
         ("check-warning", "deployment/persistence mode", 1,
-         "GPU 1 Persistence mode is off for this GPU"),
-        ("check-failed", "hardware/gpu memory", 0, ""),
-        ("check-failed", "hardware/gpu memory", 3, ""),
-        ("check-failed", "stress/memory", None, ""),
-        ("check-failed", "stress/memory", 2, "ECC errors"),
-        ("check-failed", "stress/sm stress", 3, "below its target"),
+         "deployment/persistence mode warns: GPU 1 Persistence mode is off for this GPU"),
+        ("check-failed", "hardware/gpu memory", 0, "hardware/gpu memory failed"),
+        ("check-failed", "hardware/gpu memory", 3, "hardware/gpu memory failed"),
+        ("check-failed", "stress/memory", None, "stress/memory failed"),
+        ("check-failed", "stress/memory", 2, "stress/memory failed: ECC errors"),
+        ("check-failed", "stress/sm stress", 3, "stress/sm stress failed: below its target"),
         ("check-failed", "stress/inforom", None,
-         "GPU 0 Error using CUDA API cuInit Check DCGM logs for errors.; GPU 1 too"),
+         "stress/inforom failed: GPU 0 Error using CUDA API cuInit Check DCGM logs for errors.; "
+         "GPU 1 too"),
     ]  # fmt: skip
 
 

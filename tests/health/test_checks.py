@@ -150,7 +150,7 @@ BROKEN = [
     ("host-bandwidth", values(host_to_device=26.0), FAIL, "GPU 2", "26.0 GB/s to it; 48 are"),
     ("host-bandwidth", set_name("NVIDIA L4"), UNCHECKED, "GPU 2", "no threshold is known"),
     ("peer-bandwidth", values(peer_bandwidth=162.4), FAIL, "GPU 2", "162.4 GB/s from its slowest"),
-    ("other-tools", event("check-failed", "SRAM", 1), FAIL, "None, GPU 1", "SRAM"),
+    ("other-tools", event("check-failed", "SRAM", 1), FAIL, "GPU 1", "SRAM"),
 ]  # fmt: skip
 
 

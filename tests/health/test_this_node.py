@@ -209,7 +209,7 @@ def test_amd_smi_and_dcgm_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert node.texts["fabric manager"] == "575.57.08"
     said = {(name, where) for _, name, where, _ in list_problems(node)}
     assert ("ecc-uncorrected", "GPU 0") in said
-    assert ("other-tools", "hardware/memory, GPU 0") in said
+    assert ("other-tools", "GPU 0") in said
 
 
 def test_nvbandwidth_is_run_at_medium_level(

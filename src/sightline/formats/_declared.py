@@ -147,7 +147,7 @@ IMPORTERS = (
         weak=(),
         looks_like='an object with DCGM Diagnostic, or a table with Diagnostic and Result',
         suffixes=('.json', '.txt', '.log'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html',
     ),
     Importer(
@@ -207,7 +207,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a list of objects with component and states, or component and events',
         suffixes=('.json',),
-        version=1,
+        version=2,
         source='https://github.com/leptonai/gpud',
     ),
     Importer(
@@ -368,7 +368,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …',
         suffixes=('.log', '.txt', '.out'),
-        version=1,
+        version=2,
         source='https://github.com/Azure/azurehpc-health-checks',
     ),
     Importer(

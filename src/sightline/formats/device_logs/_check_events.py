@@ -28,6 +28,17 @@ class CheckEvent(NamedTuple):
     text: str
 
 
+# Words of what came out; what a person reads names the check, too.
+_WORDS = {PASSED: "passed", WARNED: "warns", FAILED: "failed", SKIPPED: "was skipped"}
+
+
+def _write_text(one: CheckEvent) -> str:
+    """`check_ecc failed: SRAM errors`."""
+    text = make_printable(one.text).strip()
+    words = f"{make_printable(one.name)} {_WORDS[one.event]}"
+    return (f"{words}: {text}" if text else words)[:_MOST_TEXT]
+
+
 def make_check_tables(events: Sequence[CheckEvent]) -> dict[str, pl.DataFrame]:
     """`device_events` of them; the check's name is the source."""
     rows = [
@@ -36,7 +47,7 @@ def make_check_tables(events: Sequence[CheckEvent]) -> dict[str, pl.DataFrame]:
             "event": one.event,
             "device_id": one.device,
             "source": make_printable(one.name)[:_MOST_TEXT],
-            "text": make_printable(one.text).strip()[:_MOST_TEXT],
+            "text": _write_text(one),
         }
         for one in events
     ]

@@ -20,10 +20,8 @@ def _judge_others(node: Node) -> Iterator[Verdict]:
     for event in node.events:
         if event.kind in _STATES:
             found = True
-            place = (
-                f"{event.source}, GPU {event.device}" if event.device is not None else event.source
-            )
-            yield Verdict(_STATES[event.kind], event.text, place or "")
+            place = f"GPU {event.device}" if event.device is not None else ""
+            yield Verdict(_STATES[event.kind], event.text, place)
     if not found:
         yield Verdict(UNCHECKED, "no output of another checker: give it as a file")
 
