@@ -262,6 +262,17 @@ def _choose_command(rng: random.Random, one: Seed, target: Path) -> list[str]:
     usual = (["import", asked, *_IMPORT], ["report", asked, "--json"])
     if (chance := rng.random()) < 0.7:
         return usual[chance > 0.55]
+    if one.kind.startswith(("slurm", "clustercockpit")) and rng.random() < 0.7:
+        return rng.choice(
+            (
+                ["jobs", asked, "--json"],
+                ["jobs", asked],
+                ["jobs", asked, "--digest", "project"],
+                ["job", "17", asked],
+                ["job", "1404017", asked, "--json"],
+                ["export", asked, "--to", "clustercockpit", "-o", "exported"],
+            )
+        )
     return rng.choice(
         (
             ["stats", rng.choice(list(registry.list_names("analyses"))), asked, "--json"],

@@ -211,8 +211,8 @@ def test_what_a_problem_takes() -> None:
 
 def test_limits_that_a_job_exceeds_are_of_other_nodes() -> None:
     """As of a job in an archive whose cluster.json describes newer or older nodes."""
-    from sightline.subjects.jobs.job import _contradicts
+    from sightline.subjects.jobs.job import contradicts_limits
 
     limits = {"mem_bw": {"peak": 24e9}}
-    assert _contradicts(Job(ROW, (), make_job({("mem_bw", NODE): [63e9]}).uses, limits))
-    assert not _contradicts(Job(ROW, (), make_job({("mem_bw", NODE): [23e9]}).uses, limits))
+    assert contradicts_limits(Job(ROW, (), make_job({("mem_bw", NODE): [63e9]}).uses, limits))
+    assert not contradicts_limits(Job(ROW, (), make_job({("mem_bw", NODE): [23e9]}).uses, limits))

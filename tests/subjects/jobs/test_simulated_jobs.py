@@ -20,7 +20,7 @@ from support.campaigns import CAMPAIGNS
 from synth_jobs import ALSO, PLANTS, simulate
 
 # Those of one rule are some 180 of 5,000.
-COUNT = 5_000 if CAMPAIGNS else 600
+COUNT = 5_000 if CAMPAIGNS else 450
 
 
 def count_verdicts(count: int) -> dict[str, dict[str, Counter[str]]]:
@@ -61,7 +61,7 @@ def test_a_rule_finds_what_is_planted_and_nothing_else(
 ) -> None:
     precision, recall = rate(told[rule]["series"])
     counts = dict(told[rule]["series"])
-    assert told[rule]["series"]["hit"] + told[rule]["series"]["miss"] >= 10
+    assert told[rule]["series"]["hit"] + told[rule]["series"]["miss"] >= 8
     # Of a sample of some twenty, one may be wrong.
     least = 95 if CAMPAIGNS else 90
     assert precision >= least, counts

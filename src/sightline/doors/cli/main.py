@@ -142,8 +142,25 @@ def _judge(error: BaseException, arguments: list[str]) -> int:
     if isinstance(error, MemoryError):
         _say("sightline: cannot go on: there is not enough memory.")
         return WRONG
+    if _is_damage(error):
+        _say(
+            "sightline: cannot go on: a table of the store, or of the cache, is damaged.\n"
+            "           Import the recording again, or  sightline cache clear"
+        )
+        return WRONG
     _say(_bug_report(arguments))
     return BUG
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Whether Polars found a Parquet file damaged, in a query that read it only then."""
+    words = str(error)
+    of_polars = type(error).__module__.split(".")[0] == "polars"
+    return of_polars and any(sign in words for sign in _DAMAGE)
+
+
+# The beginnings of what Polars' reader of Parquet says (polars-parquet, ParquetError).
+_DAMAGE = (*("parquet: ", "File out of specification", "Underlying IO error", "snappy: corrupt"),)
 
 
 # What the system refuses for reasons that lie outside of sightline and of the recording.

@@ -115,10 +115,10 @@ def _read_jobs(run: Run) -> Iterator[Job]:
     for row in jobs.iter_rows(named=True):
         number = row["job_row_id"]
         job = Job(row, tuple(nodes.get(number, ())), uses.get(number, {}), limits.find(row))
-        yield replace(job, limits={}) if _contradicts(job) else job
+        yield replace(job, limits={}) if contradicts_limits(job) else job
 
 
-def _contradicts(job: Job) -> bool:
+def contradicts_limits(job: Job) -> bool:
     """Whether it used more than its nodes have: then the limits are those of other nodes."""
     return any(
         (use := job.find_use(metric)) is not None and peak and float(np.nanmax(use.avg)) > peak

@@ -25,7 +25,7 @@ from sightline.diagnosis.build import (
 _HOUR_NS = 3600 * 10**9
 
 
-def report_jobs(run: Run, rule: Rule, sources: tuple[str, ...] = ()) -> Iterator[Finding]:
+def report_jobs(run: Run, rule: Rule) -> Iterator[Finding]:
     """The findings of a rule, or one abstention where it could judge no job at all."""
     if not run.rows("jobs"):
         return
@@ -45,12 +45,10 @@ def report_jobs(run: Run, rule: Rule, sources: tuple[str, ...] = ()) -> Iterator
         own = given.filter(is_kind).sort(column, descending=True, maintain_order=True)
         if own.height:
             whole = float(use.filter(is_kind).get_column(column).sum())
-            yield _make_finding(rule, own, noun, column, whole, sources)
+            yield _make_finding(rule, own, noun, column, whole)
 
 
-def _make_finding(
-    rule: Rule, own: pl.DataFrame, noun: str, column: str, whole: float, sources: tuple[str, ...]
-) -> Finding:
+def _make_finding(rule: Rule, own: pl.DataFrame, noun: str, column: str, whole: float) -> Finding:
     hours = float(own.get_column(column).sum())
     pct = 100 * hours / whole if whole else 0.0
     jobs = format_several(own.height, "job")
@@ -75,7 +73,6 @@ def _make_finding(
         Advice(
             fix=worst["fix"],
             verify=f"sightline job {worst['job_id']} SOURCE  of the next run of it",
-            sources=sources,
         ),
         price=(price, price) if hours else (None, None),
         severity=grade_severity(pct) if hours else "info",

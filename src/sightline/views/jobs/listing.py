@@ -165,11 +165,11 @@ def _write_foot(figures: Figures, most: int) -> str:
     lines = []
     if figures.jobs.height > most:
         lines.append(f"{figures.jobs.height - most:,} more jobs: --most {figures.jobs.height}")
-    unknown = figures.jobs.filter(pl.col("detail") == "none").height
+    unknown = figures.jobs.filter(pl.col("gpus") > 0, pl.col("gpu_used_pct").is_null()).height
     if unknown:
         lines.append(
-            f"Of {format_several(unknown, 'job')} nothing says how GPUs were used; Jobstats or "
-            "ClusterCockpit would."
+            f"How GPUs were used nothing says of {format_several(unknown, 'job')}: Jobstats, "
+            "ClusterCockpit\nor  --prometheus URL  would."
         )
     worst = sort_jobs(figures.jobs.filter(pl.col("problems") > 0), "wasted")
     if worst.height:

@@ -4,6 +4,8 @@ A row for each job and rule that found something, or could not look (`judged` is
 says what is missing). Costs of one job overlap: its waste is the largest of them (`job_use`).
 """
 
+from typing import Any
+
 import polars as pl
 
 from sightline.core.model.columns import (
@@ -18,9 +20,9 @@ from sightline.core.model.columns import (
 )
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
-from sightline.subjects.jobs.job import list_jobs
+from sightline.subjects.jobs.job import Job, list_jobs
 from sightline.subjects.jobs.judging import judge_job
-from sightline.subjects.jobs.verdict import price_problem
+from sightline.subjects.jobs.verdict import Verdict, price_problem
 
 ANALYSIS = Analysis(
     "job_problems",
@@ -49,27 +51,27 @@ _OF_JOB = ("rank", "recording_id", "job_row_id", "job_id")
 
 def run(run: Run) -> pl.DataFrame:
     """One row for each job and rule with something to say."""
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for job in list_jobs(run):
-        for verdict in judge_job(job):
-            if verdict.holds is False:
-                continue
-            gpu_hours, core_hours = price_problem(job, verdict)
-            rows.append(
-                {
-                    **{key: job.row[key] for key in _OF_JOB},
-                    "rule": verdict.rule,
-                    "judged": bool(verdict.holds),
-                    "text": verdict.text,
-                    "lost_pct": 100 * verdict.lost if verdict.holds else None,
-                    "gpu_hours": gpu_hours if verdict.holds else None,
-                    "core_hours": core_hours if verdict.holds else None,
-                    "energy_j": verdict.energy_j,
-                    "fix": verdict.fix or None,
-                    "evidence": "; ".join(verdict.evidence) or None,
-                }
-            )
+        about = tuple(job.row[key] for key in _OF_JOB)
+        rows += [(*about, *_describe(job, v)) for v in judge_job(job) if v.holds is not False]
     if not rows:
         return make_empty(ANALYSIS.columns)
     schema = {column.name: column.dtype for column in ANALYSIS.columns}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _describe(job: Job, verdict: Verdict) -> tuple[Any, ...]:
+    """What a verdict says and costs, in the order of the columns behind those of the job."""
+    if not verdict.holds:  # as of most jobs and rules where only accounting is there
+        return (verdict.rule, False, verdict.text, None, None, None, None, None, None)
+    return (
+        verdict.rule,
+        True,
+        verdict.text,
+        100 * verdict.lost,
+        *price_problem(job, verdict),
+        verdict.energy_j,
+        verdict.fix or None,
+        "; ".join(verdict.evidence) or None,
+    )
