@@ -15,7 +15,7 @@ import pytest
 
 import sightline as sl
 from sightline.errors import InputError, RequestError
-from sightline.record.collect import server, server_load
+from sightline.record.collect import server, server_api, server_load
 from support import traces
 from support.command import sightline
 
@@ -241,6 +241,17 @@ def test_a_load_without_a_model_or_with_failures(serving, tmp_path):
     rows = server_load.send_load(url, load, said.append)
     assert said == ["3 of 3 requests failed: HTTP 404 Not Found"]
     assert [row["n"] for row in rows] == [0, 0, 0]
+
+
+def test_a_long_wait_is_told_until_it_ends():
+    said: list[str] = []
+    with server_api.tell_waiting(said.append, "it writes", every_s=0.02):
+        time.sleep(0.15)
+    count = len(said)
+    assert count >= 2
+    assert said[0] == "it writes, for 0 s so far"
+    time.sleep(0.05)
+    assert len(said) == count
 
 
 def test_prompts_of_a_file(tmp_path):

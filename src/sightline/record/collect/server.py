@@ -33,6 +33,7 @@ from sightline.record.collect.server_api import (
     find_version,
     join_url,
     stamp_metrics,
+    tell_waiting,
 )
 from sightline.record.collect.server_load import Load, send_load
 from sightline.record.inline.rank import make_host_mark
@@ -117,7 +118,8 @@ def _profile(
     finally:
         began = time.monotonic()
         try:
-            _post(kind, url, "stop_profile", STOP_S, None)
+            with tell_waiting(say, f"{kind} stops its profiler and writes its traces"):
+                _post(kind, url, "stop_profile", STOP_S, None)
         except InputError as error:
             problem = error  # it may have stopped all the same: the files will say
         say(f"{kind} took {time.monotonic() - began:.1f} s to stop")

@@ -9,14 +9,19 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sightline.errors import RequestError
 
 ASK_S = 5.0
+TELL_S = 10.0  # vLLM's documentation speaks of ten minutes for 100 requests of a model of 70B
 _MOST_BYTES = 32 << 20  # of an answer: /metrics of a large server is some hundred kilobytes
 _VERSIONS = {"vllm": ("version",), "sglang": ("server_info", "get_server_info")}
 # vLLM has no /start_profile unless it was started with a profiler, and since this version that is
@@ -89,6 +94,25 @@ def explain_profiler(kind: str, version: tuple[int, ...] | None) -> str:
     if version is None:
         words += "\n(vLLM before 0.13: with VLLM_TORCH_PROFILER_DIR=/traces instead.)"
     return words
+
+
+@contextmanager
+def tell_waiting(say: Callable[[str], None], what: str, every_s: float = TELL_S) -> Iterator[None]:
+    """Say every few seconds that something still goes on, and for how long already."""
+    done = threading.Event()
+    began = time.monotonic()
+
+    def tell() -> None:
+        while not done.wait(every_s):
+            say(f"{what}, for {time.monotonic() - began:.0f} s so far")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
 
 
 def stamp_metrics(text: str, time_ms: int) -> str:
