@@ -78,6 +78,7 @@ _BASE: dict[str, list[str]] = {
     "SCHED_EVENTS": ints("start cpu isSchedIn globalTid"),
     "PROFILER_OVERHEAD": ints("start end globalTid nameId returnValue"),
     "PROCESSES": [*ints("globalPid pid"), '"name" TEXT'],
+    "ProcessStreams": ints("globalPid filenameId contentId"),
     "ThreadNames": ints("nameId priority globalTid"),
     "ANALYSIS_DETAILS": ints("globalVid duration startTime stopTime"),
     "TARGET_INFO_GPU": _GPU,

@@ -25,7 +25,7 @@ from sightline.timeline.copies import LEAST_OPERATIONS
 HELD = "held_hz"
 # `Finding.where` holds it where no kernel ran: there is no work that could begin earlier.
 NO_WORK = "no_work"
-# `Finding.where` holds it where next to nothing ran: nothing shows that anything comes again.
+# `Finding.where` holds it, with the reason, where nothing shows that anything comes again.
 TOO_LITTLE = "too_little"
 # Ours: a thousand launches' worth; a toy's kernel takes microseconds, whatever its shape.
 _MATTERS_NS = 10_000_000
@@ -142,19 +142,19 @@ def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Fin
 
 def _hold_rate(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:
     """Where something outside sets the rate, or nothing ran, no end of idle time gains anything."""
-    is_little = any(TOO_LITTLE in f.where for f in found)
+    little = [f.where[TOO_LITTLE] for f in found if TOO_LITTLE in f.where]
     if any(HELD in f.where for f in found):
         why = "the program waits for what sets its rate: without this it would wait longer"
     elif any(NO_WORK in f.where for f in found):
         why = "no kernel ran: there is nothing that could begin earlier"
-    elif is_little:
-        why = "too little ran: nothing shows that it comes again"
+    elif little:
+        why = str(little[0])
     else:
         return found
 
     def is_void(f: Finding) -> bool:
         is_idle = f.rule in rules and bool(rules[f.rule].causes)
-        return is_idle or (is_little and share_of(f.rule) == OF_WINDOW)
+        return is_idle or (bool(little) and share_of(f.rule) == OF_WINDOW)
 
     return [
         replace(f, gain=Price(0, "ns"), severity="info", evidence=(*f.evidence, why))

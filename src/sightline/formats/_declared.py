@@ -378,7 +378,7 @@ IMPORTERS = (
         weak=(b'^SQLite format 3\\x00',),
         looks_like='SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL',
         suffixes=('.sqlite',),
-        version=9,
+        version=10,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference',
         supersedes=('.nsys-rep', '.qdrep', '.qdstrm'),
     ),

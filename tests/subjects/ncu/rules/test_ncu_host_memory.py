@@ -59,3 +59,21 @@ def test_memory_of_a_peer_without_a_duration(tmp_path: Path) -> None:
     misses = {MISSES.format("peer"): 41.0, MISSES.format("device"): 59.0}
     (found,) = answers(profiled(tmp_path, misses, time=None), RULE)
     assert (found.where["subject"], found.where["estimate_pct"]) == ("memory of another GPU", 41.0)
+
+
+def test_what_fills_the_l2_where_misses_were_not_counted(tmp_path: Path) -> None:
+    """Host memory at 0.1 % of what the L2 can take: 7 % of the time is what the SM needs."""
+    fill = "lts__d_sectors_fill_{}.avg.pct_of_peak_sustained_elapsed"
+    lit = {SM: 7.0, MEMORY: 7.0, fill.format("sysmem"): 0.1, fill.format("device"): 0.001}
+    run = profiled(tmp_path, lit)
+    assert_speaks(
+        run,
+        RULE,
+        cost_ns=8000,
+        gain_ns=8000,
+        evidence=["99.0 % of what fills the L2 comes from host memory"],
+        fix="copy the data to the device once",
+    )
+    few = {fill.format("sysmem"): 0.01}
+    assert_silent(profiled(tmp_path / "few", lit | few), RULE)
+    assert_silent(profiled(tmp_path / "busy", lit | {SM: 70.0}), RULE)

@@ -9,6 +9,7 @@ import polars as pl
 from sightline.core.cuda_errors import HARMLESS, STICKY, name_error
 from sightline.core.model.declare import Quality
 from sightline.formats.nvidia._nsys.database import Database
+from sightline.formats.nvidia._nsys.program_error import find_program_error
 
 # Nsight Systems' own messages (`DIAGNOSTIC_EVENT`), as 2024.6 and 2025.6 write them.
 _UNKNOWN_DRIVER = re.compile(
@@ -52,6 +53,8 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             ": the machine has no NVIDIA driver",
             "Record where the driver is loaded (nvidia-smi lists the GPUs).",
         )
+    for error in find_program_error(db):
+        return f": {error.text}", str(error.remedy)
     if (failed := _find_failure(calls)) is not None:
         name, code = failed
         return (

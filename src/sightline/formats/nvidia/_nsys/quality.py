@@ -11,6 +11,7 @@ from sightline.formats.nvidia._nsys import target
 from sightline.formats.nvidia._nsys.database import Database
 from sightline.formats.nvidia._nsys.device import UNNAMED
 from sightline.formats.nvidia._nsys.no_device import explain_no_device, saw_no_cuda
+from sightline.formats.nvidia._nsys.program_error import find_program_error
 
 NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
 _HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is absent")
@@ -89,7 +90,7 @@ def check_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Q
                 "Export with a newer nsys.",
             )
         )
-    return found + _diagnostics(db)
+    return [*found, *find_program_error(db), *_diagnostics(db)]
 
 
 def _diagnostics(db: Database) -> list[Quality]:

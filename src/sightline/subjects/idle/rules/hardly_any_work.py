@@ -99,7 +99,7 @@ def _say_too_little(run: Run) -> Finding:
         f"{format_several(kernels, 'kernel')} and "
         f"{format_several(ops.height - kernels, 'copy or memset', 'copies and memsets')} took "
         f"{format_ns(int(took))} in all: too little to judge, and all around it is start-up.",
-        Evidence([], where={TOO_LITTLE: True}),
+        Evidence([], where={TOO_LITTLE: "too little ran: nothing shows that it comes again"}),
         Advice(
             fix="record a problem of real size, several times over after a warm-up",
             verify="sightline stats kernels AFTER",

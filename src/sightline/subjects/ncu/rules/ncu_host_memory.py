@@ -15,7 +15,9 @@ Threshold
     MemoryApertureUsage; it asks for an L2 that is busy, too, which it is not where the link is the
     limit). Or over 10 % where neither throughput reaches 60 %: over a link that is 10 to 100 times
     slower, a tenth of the data takes longer than the rest. And at least 1 GB/s (ours: no link is
-    near its limit with less). Estimate, global: with that data in device memory, the kernel is as
+    near its limit with less). Where misses were not counted, over 40 % of what fills the L2 comes
+    from there, at 0.05 % of what the L2 can take (ours: about 1 GB/s), and neither throughput
+    reaches 60 %. Estimate, global: with that data in device memory, the kernel is as
     long as its busiest unit needs, device memory with so many bytes more.
 
 Fix
@@ -49,6 +51,8 @@ MISS_PCT, WAITING_MISS_PCT = 40.0, 10.0
 LEAST_BYTES_PER_S = 1e9
 SECTOR = 32
 _MISS = "lts__t_sectors_srcunit_tex_aperture_{}_lookup_miss.sum"
+_FILL = "lts__d_sectors_fill_{}.avg.pct_of_peak_sustained_elapsed"
+LEAST_FILL_PCT = 0.05
 _APERTURES = {"device": "device memory", "sysmem": "host memory", "peer": "memory of another GPU"}
 
 
@@ -82,14 +86,35 @@ def _hit(case: Case, aperture: str) -> Hit | None:
     )
 
 
+def _hit_by_fills(case: Case) -> Hit | None:
+    """What fills the L2, as the speed of light breaks it down, where misses were not counted."""
+    fills = {a: case.get(_FILL.format(a)) or 0.0 for a in _APERTURES}
+    total, host = sum(fills.values()), fills["sysmem"]
+    if not case.waits or host < LEAST_FILL_PCT or 100 * host / total <= MISS_PCT:
+        return None
+    limit = case.find_next_limit({})
+    return Hit(
+        case,
+        100.0 - (0.0 if limit is None else limit.pct),
+        None,
+        f"{format_pct(100 * host / total)} of what fills the L2 comes from host memory",
+        _APERTURES["sysmem"],
+        limit,
+        relieves_limit=True,
+    )
+
+
 def _find(case: Case) -> Iterator[Hit]:
+    if all(case.get(_MISS.format(a)) is None for a in _APERTURES):
+        hit = _hit_by_fills(case)
+        return iter([] if hit is None else [hit])
     return (hit for a in ("sysmem", "peer") if (hit := _hit(case, a)) is not None)
 
 
 check = judge_kernels(
     RULE,
     _find,
-    metrics=[_MISS.format(a) for a in _APERTURES],
+    metrics=[name.format(a) for name in (_MISS, _FILL) for a in _APERTURES],
     more=PEAKS,
     record="--section MemoryWorkloadAnalysis_Chart",
     fix="copy the data to the device once, or prefetch managed memory, before the kernel runs",

@@ -1,0 +1,74 @@
+"""The program ended with an error, so what was recorded is its beginning.
+
+Symptom
+    A recording that is shorter than the program should run, or in which the GPU has next to nothing
+    to do.
+
+Why it hurts
+    Nothing in it repeats: imports, uploads and first calls are what a failed run consists of. To
+    make them faster makes no program faster.
+
+Evidence
+    What the program printed as it ended, where the profiler keeps it (Nsight Systems keeps standard
+    error): the last line of a Python traceback, or of an exception or signal of C and C++.
+
+Threshold
+    None: a program ended so, or not.
+
+Fix
+    Mend the error; for memory that ran out, a smaller batch or activation checkpointing first.
+
+False positives
+    A program that catches its exception, prints it, and goes on to its end.
+
+References
+    Python documentation, traceback; Nsight Systems User Guide, "Process streams".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.price import TOO_LITTLE
+
+RULE = Rule("program-failed", "The program ended with an error")
+_MEMORY = re.compile(r"(?i)out ?of ?memory|cudaErrorMemoryAllocation")
+_MISSING = re.compile(r"(?i)ImportError|ModuleNotFoundError|No such file|cannot open shared object")
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding, which leads."""
+    rows = run.table("quality").filter(pl.col("kind") == "program_error")
+    if rows.is_empty():
+        return
+    text = str(rows.item(0, "text"))
+    if _MEMORY.search(text):
+        fix = (
+            "need less memory: a smaller batch, activation checkpointing "
+            "(torch.utils.checkpoint), half precision"
+        )
+    elif _MISSING.search(text):
+        fix = "install or build what is missing, where the program is recorded"
+    else:
+        fix = "mend the error"
+    yield build_finding(
+        RULE,
+        f"{text[:1].upper()}{text[1:].rstrip('.')}. What was recorded is the beginning of a "
+        "program that failed.",
+        Evidence([], where={TOO_LITTLE: "the program failed: nothing shows that this comes again"}),
+        Advice(
+            fix=f"{fix}; then record again",
+            verify="sightline findings AFTER: this is gone",
+            cause="imports, uploads and first calls are all that a failed run has",
+        ),
+        severity="warning",
+        confidence="high",
+        states_limit=True,
+        is_asked=True,
+    )

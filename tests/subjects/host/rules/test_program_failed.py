@@ -1,0 +1,106 @@
+"""program-failed: what the program printed as it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import sightline
+from sightline.core.model.run import Run
+from sightline.formats.nvidia._nsys.program_error import find_last_error
+from support import exports
+from support.rules import answers, assert_silent
+from synth_nsys import Export
+
+RULE = "program-failed"
+US = 1_000
+TRACEBACK = """\
+Downloading data
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    loss = model(batch)
+  File "model.py", line 3, in forward
+    raise ValueError("x")
+"""
+
+
+def ended(folder: Path, text: str, name: str = "pid_7_stderr.log") -> Run:
+    """Three kernels with pauses between them, and what was printed."""
+    export = Export()
+    for n in range(3):
+        at = n * 900_000
+        export.api("cudaLaunchKernel", at, at + 5 * US, n + 1)
+        export.kernel("k", at + 10 * US, at + 310 * US, n + 1)
+    export.add(
+        "ProcessStreams", globalPid=7, filenameId=export.text(name), contentId=export.text(text)
+    )
+    return exports.opened(folder, export)
+
+
+def test_an_exception_comes_first_and_nothing_gains(tmp_path: Path) -> None:
+    run = ended(tmp_path, TRACEBACK + "ValueError: x\n")
+    (found,) = answers(run, RULE)
+    assert "The program ended with an error: ValueError: x." in found.summary
+    assert sightline.findings(run)[0].rule == RULE
+    assert not [f for f in sightline.findings(run) if f.gain_ns]
+
+
+@pytest.mark.parametrize(
+    ("error", "fix"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB.", "batch"),
+        ("ImportError: dynamic module does not define PyInit_basic", "install or build"),
+        ("KeyError: 'x'", "mend the error"),
+    ],
+)
+def test_the_fix_is_the_errors(tmp_path: Path, error: str, fix: str) -> None:
+    (found,) = answers(ended(tmp_path, f"{TRACEBACK}{error}\n"), RULE)
+    assert fix in found.fix
+
+
+def test_without_gpu_rows_it_is_why(tmp_path: Path) -> None:
+    export = Export()
+    export.add(
+        "ProcessStreams",
+        globalPid=7,
+        filenameId=export.text("/tmp/nvidia/pid_7_stderr.log"),
+        contentId=export.text(f"{TRACEBACK}ImportError: cannot open /home/ada/x.so\n"),
+    )
+    export.add("OSRT_API", start=1, end=9, globalTid=1, nameId=export.text("read"))
+    run = exports.opened(tmp_path, export)
+    (why,) = run.table("quality").filter(pl.col("kind") == "no_device_ops").to_dicts()
+    assert (
+        "recorded: the program ended with an error: ImportError: cannot open /home/…/x.so"
+        in (why["text"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Error (L2norm): 4.26e-11\n", "pid_7_stderr.log"),
+        ("UserWarning: deprecated\nError: 3 % of the points\n", "pid_7_stderr.log"),
+        (f"{TRACEBACK}ValueError: x\n", "pid_7_stdout.log"),
+        ("", "pid_7_stderr.log"),
+    ],
+    ids=["a figure", "a warning", "standard output", "nothing"],
+)
+def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
+    assert_silent(ended(tmp_path, text, name), RULE)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("terminate called after throwing an instance of 'E'\n  what():  x\n", "terminate called"),
+        ("sh: line 1: 77 Segmentation fault (core dumped) ./a\n", "Segmentation fault"),
+        ("a: a.c:3: main: Assertion `n > 0' failed.\n", "Assertion"),
+        (f"{TRACEBACK}{'a.' * 300}Error: x\n", "a.a.a."),
+    ],
+)
+def test_what_c_programs_print(text: str, line: str) -> None:
+    found = find_last_error(text)
+    assert found is not None and line in found
+    assert len(found) <= 160
