@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.memory_rules import assert_finds
-from support.rules import assert_silent
+from support.rules import answers, assert_silent
 from support.snapshots import Entry, alloc, frames, free, opened, snapshot
 from support.training import BACKWARD, MAKE
 
@@ -34,3 +34,19 @@ def test_most_of_the_peak(tmp_path: Path) -> None:
 
 def test_a_small_part_of_the_peak(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, forward_and_backward(700)), "activations-kept")
+
+
+def test_scores_of_a_written_out_attention(tmp_path: Path) -> None:
+    """Two blocks of 100 are an own softmax': what a fused one never keeps is said first."""
+    events: list[Entry] = [alloc(1, 100, 1, MAKE)]
+    lines = ("softmax.py:14:forward", "linear.py:3:forward") * 2
+    for i, line in enumerate(lines):
+        events.append(alloc(1000 * (i + 1), 100, 2 + i, frames(line, "t.py:1:run")))
+    for i in reversed(range(len(lines))):
+        events += [alloc(100_000 + i, 1, 20, BACKWARD), *free(1000 * (i + 1), 100, 21)]
+    (found,) = answers(opened(tmp_path, snapshot(events, [])), "activations-kept")
+    assert found.fix.startswith("torch.nn.functional.scaled_dot_product_attention in place of")
+    assert "checkpoint" in found.fix
+    (tmp_path / "b").mkdir()
+    (usual,) = answers(opened(tmp_path / "b", forward_and_backward(100)), "activations-kept")
+    assert "scaled_dot_product_attention" not in usual.fix

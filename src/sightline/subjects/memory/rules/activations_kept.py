@@ -50,6 +50,17 @@ from sightline.subjects.memory.rules._shared import (
 
 RULE = Rule("activations-kept", "Activations fill the memory")
 LEAST_PCT = 40.0
+# From a fifth of the activations on, that scores are kept at all comes first (ours).
+NOTABLE_PCT = 20.0
+# Scores of T × T for each head, which a fused attention never writes (Dao et al., FlashAttention,
+# arXiv 2205.14135): an own softmax, or a line of an own attention.
+_SCORES = pl.col("place").str.contains(
+    r"(?i)softmax|scaled_dot|attention_scores|attn_(?:weights|scores)"
+)
+_FUSE = (
+    "torch.nn.functional.scaled_dot_product_attention in place of the written-out softmax, whose "
+    "scores are not kept then; else "
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -67,13 +78,15 @@ def check(run: Run) -> Iterator[Finding]:
         )
         again = find_largest(kept.group_by("module").agg(pl.col("bytes").sum()), "bytes")
         gain = max(0, sum_column(without, "gain_bytes") - again)
+        scores = sum_column(kept.filter(_SCORES), "bytes")
         yield build_finding(
             RULE,
             f"{format_bytes(size)} of activations wait for the backward pass at the peak of "
             f"{name_device(peak)}, {write_share(size, whole)} of it.",
             Evidence(list_places(kept), where=locate_device(peak)),
             Advice(
-                fix="torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) around the "
+                fix=(_FUSE if 100 * scores >= NOTABLE_PCT * size else "")
+                + "torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False) around the "
                 "repeated block, or a smaller micro-batch with accumulated gradients",
                 verify="sightline stats peak_blocks AFTER: bytes of activation",
                 cause="the backward pass needs what the forward pass computed",
