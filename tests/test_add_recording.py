@@ -46,7 +46,7 @@ def test_a_recording_is_described_asked_and_graded(empty: Path, tmp_path: Path) 
     (judged,) = empty.glob("judged-*.tsv")
     name, verdict, grade, answer, _ = read_row(judged)
     assert (name, verdict, grade) == (NAME, "the host is late: it sleeps", "")
-    assert answer == "(gpu-idle: unknown)"
+    assert answer == "(hardly-any-work)"
     assert run(empty, "grade", NAME, "partly", "--note", "which host?").returncode == 0
     assert read_row(judged)[2] == "partly"
     assert read_row(judged)[4].endswith(": which host?")

@@ -295,11 +295,16 @@ def test_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "permission denied" in outcome.err
 
 
-def test_named_pipe_is_refused(tmp_path: Path) -> None:
+def test_named_pipe_into_which_nobody_writes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Reading one would wait for ever."""
+    monkeypatch.setattr("sightline.doors.cli._streams.WAIT_S", 0.05)
     path = tmp_path / "pipe.json"
     os.mkfifo(path)
-    assert asked(path).code == 2
+    outcome = asked(path)
+    assert outcome.code == 2
+    assert "nobody has written into this pipe" in outcome.err
 
 
 # -- ways to name recordings --------------------------------------------------------------------

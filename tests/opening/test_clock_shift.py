@@ -92,6 +92,7 @@ def test_every_column_that_is_called_a_time_is_declared_as_one() -> None:
     """A column in ns is a length or a moment; its declaration says which, and none says neither."""
     lengths = {"weight_ns", "clock_offset_ns", "clock_uncertainty_ns"}
     lengths |= {"ttft_ns", "itl_ns", "latency_ns", "queue_ns"}  # as the field calls them
+    lengths |= {"step_ns", "limit_ns", "cpu_time_ns"}  # of a cluster's jobs
     for name, module in registry.load_members("tables"):
         for column in module.TABLE.columns:
             if column.unit == "ns":

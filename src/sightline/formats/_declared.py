@@ -712,7 +712,7 @@ IMPORTERS = (
     ),
     Importer(
         name='serving_benchmark',
-        label="Benchmark of an inference server (vllm bench serve, bench_serving), or a client's log",
+        label="Benchmark of an inference server, or its client's log",
         strong=(b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]', b'^\\s*\\[\\s*\\{[^{}]{0,400}"ttft"\\s*:\\s*[\\d.]'),
         weak=(),
         looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',

@@ -58,8 +58,7 @@ CLUSTER_FILES: tuple[tuple[bytes, str, str | None], ...] = (
         rb"|\A\s*\{\s*\"(?:add_tags|process_messages|interval_timestamp)\"\s*:"
         rb"|\A\s*\{\s*\"\w{1,60}\"\s*:\s*\{\s*\"type\"\s*:\s*\"(?:influx|libganglia|ganglia|http|nats"
         rb"|stdout|prometheus|ipmi|redfish)"
-        rb"|\A\s*\{\s*\"(?:nfs\w{0,8}|memstat|cpustat|diskstat|iostat|schedstat|likwid|loadavg|nvidia|ibstat|netstat)\"\s*:"
-        rb"|\A\s*\{\s*\}\s*\Z",
+        rb"|\A\s*\{\s*\"(?:nfs\w{0,8}|memstat|cpustat|diskstat|iostat|schedstat|likwid|loadavg|nvidia|ibstat|netstat)\"\s*:",
         "it is a configuration of ClusterCockpit's collector",
         _ARCHIVE,
     ),

@@ -175,8 +175,8 @@ def test_tables_are_written_whole(form, tmp_path):
 # -- the command ----------------------------------------------------------------------------------
 
 
-# nsys_sqlite is of reports only: test_nsys_sqlite.
-FORMS = sorted({*registry.list_names("exporters")} - {"nsys_sqlite"})
+# nsys_sqlite is of reports only, clustercockpit of a cluster's jobs: their own tests.
+FORMS = sorted({*registry.list_names("exporters")} - {"nsys_sqlite", "clustercockpit"})
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 _BLOCK_BYTES = 1 << 20
+WAIT_S = 10.0  # for somebody to write into a named pipe
 _READ_FROM = ("recordings", "jobs", "before", "after")  # arguments that name recordings
 
 
@@ -92,9 +93,32 @@ def _keep_stream(given: str) -> Path:
 
 
 def _open(given: str) -> BinaryIO:
+    from sightline.errors import InputError
+
     if given == STANDARD_INPUT:
         return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
-    return open(given, "rb")  # noqa: PTH123
+    # Opened without waiting: a pipe that nobody writes into would be waited for without end.
+    pipe = os.open(given, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not _wait_for_writer(pipe):
+            raise InputError(
+                f"nothing comes through {given}",
+                why=f"nobody has written into this pipe for {WAIT_S:g} s",
+                hint="Start what writes into it first.",
+            )
+        os.set_blocking(pipe, True)
+    except BaseException:
+        os.close(pipe)
+        raise
+    return os.fdopen(pipe, "rb")
+
+
+def _wait_for_writer(pipe: int) -> bool:
+    import select
+
+    waiting = select.poll()
+    waiting.register(pipe, select.POLLIN | select.POLLHUP)
+    return bool(waiting.poll(1000 * WAIT_S))
 
 
 def _read_blocks(stream: BinaryIO) -> Iterator[bytes]:

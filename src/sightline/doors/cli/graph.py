@@ -1,11 +1,13 @@
 """Which operators, modules and layers the kernels of a replayed graph are of.
 
 sightline graph execution.json.gz --capture capture.json.gz
-sightline graph execution.json.gz --capture capture.json.gz --format csv   each kernel
+sightline graph execution.json.gz --capture capture.json.gz --format csv
+                                                      each kernel
 
-A CUDA or HIP graph's kernels carry no operator. The recording in which the same program captured it
-has one for each: vLLM writes it with "capture_torch_profiler": true in --profiler-config, SGLang
-with --enable-profile-cuda-graph.
+A CUDA or HIP graph's kernels carry no operator. The recording in which the same
+program captured it has one for each: vLLM writes it with
+"capture_torch_profiler": true in --profiler-config, SGLang with
+--enable-profile-cuda-graph.
 """
 
 from __future__ import annotations

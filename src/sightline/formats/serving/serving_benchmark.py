@@ -23,7 +23,7 @@ from sightline.formats.serving._requests import (
 
 IMPORTER = Importer(
     name="serving_benchmark",
-    label="Benchmark of an inference server (vllm bench serve, bench_serving), or a client's log",
+    label="Benchmark of an inference server, or its client's log",
     strong=(
         rb'^\s*\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\s*:\s*[\d.]',
         rb'^\s*\[\s*\{[^{}]{0,400}"ttft"\s*:\s*[\d.]',

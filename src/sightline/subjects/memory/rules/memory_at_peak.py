@@ -66,7 +66,7 @@ _OTHERS = "see which lines allocate it:  sightline stats peak_blocks"
 
 def check(run: Run) -> Iterator[Finding]:
     """One remark for each device of a recording of the memory alone."""
-    if run.rows("device_ops"):
+    if run.rows("device_ops") or run.rows("host_ops"):
         return
     if not (run.columns("memory_events", ["action"]).get_column("action") == "alloc").any():
         return  # without a history there is no peak, but what is held: memory-held
