@@ -223,7 +223,7 @@ def test_each_field_of_all_events_at_once(tmp_path: Path, field: str, value: Any
         ("", "it is empty"),
         ("   \n", ""),
         ("hello world", "no known format"),
-        ("{}", "not a trace"),
+        ("{}", "holds nothing"),
         ('{"a": 1, "b": [1, 2]}', "not a trace"),
         ("[1, 2, 3]", "no known format"),
         ('["a", "b"]', "no known format"),

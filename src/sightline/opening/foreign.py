@@ -26,6 +26,7 @@ _WORKLOAD = "Give the folder that it lies in: it has the kernels and their count
 _HPCTOOLKIT = "Give the folder of the database:  sightline DATABASE"
 _PERFETTO = "Make it binary:  protoc --encode=perfetto.protos.Trace perfetto_trace.proto"
 _FOREIGN = (
+    Foreign(rb"\A\s*\{\s*\}\s*\Z", "it is an empty object of JSON, and holds nothing"),
     Foreign(
         rb"^\s*ROCPROFV3 \w+ SUMMARY:",
         "it is a summary of rocprofv3, which no longer has the single kernels and calls",
