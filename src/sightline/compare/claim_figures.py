@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.compare.claims import compile_pattern
+from sightline.compare.claims import match_names
 from sightline.compare.comparison import compare_samples
 from sightline.compare.floor import check_floor, read_floor
 from sightline.compare.sample import Sample
@@ -49,18 +49,17 @@ def measure_change(
 
     Raises RequestError for a metric that there is not, and what `compare_samples` raises.
     """
-    stored = read_floor_of(given, [*before, *after])
+    measure = _choose_measure(str(given["metric"]))
+    stored = _read_floor(given, [*before, *after])
     data = compare_samples(
         before, after, stored, same_workload=bool(given.get("same_workload", False))
     )
-    metric, verdict = str(given["metric"]), data["verdict"]
-    measure = _choose_measure(metric)
-    if verdict["word"] == NOT_COMPARABLE:
-        return Figure(None, "%", reasons=("not comparable: " + verdict["reasons"][0],))
+    if data["verdict"]["word"] == NOT_COMPARABLE:
+        return Figure(None, "%", reasons=("not comparable: " + data["verdict"]["reasons"][0],))
     return measure(data)
 
 
-def read_floor_of(given: Mapping[str, Any], samples: Sequence[Sample]) -> Floor | None:
+def _read_floor(given: Mapping[str, Any], samples: Sequence[Sample]) -> Floor | None:
     """The floor that a claim names, checked against these runs. Raises InputError."""
     from pathlib import Path
 
@@ -75,8 +74,9 @@ def _choose_measure(metric: str) -> Callable[[dict[str, Any]], Figure]:
     if metric == "step_ns":
         return _measure_step
     if metric.startswith("kernel:"):
-        pattern = compile_pattern(metric.removeprefix("kernel:"))
-        return lambda data: _measure_kernels(data["pairs"], pattern.search)
+        pattern = metric.removeprefix("kernel:")
+        match_names(pattern, ["x"])  # a wrong one is an error before anything is compared
+        return lambda data: _measure_kernels(data["pairs"], pattern)
     if metric in METRICS:
         return lambda data: _measure_count(data["metrics"], metric.replace("_", " "))
     raise RequestError(f"there is no metric '{metric[:80]}'", why=f"there are {', '.join(METRICS)}")
@@ -112,17 +112,15 @@ def _widen(ratio: float, low: float, high: float) -> tuple[float, float]:
     return ratio * math.exp(-reach), ratio * math.exp(reach)
 
 
-def _measure_kernels(pairs: Sequence[dict[str, Any]], search: Callable[[str], object]) -> Figure:
+def _measure_kernels(pairs: Sequence[dict[str, Any]], pattern: str) -> Figure:
     """The time of all kernels of a pattern together.
 
     The interval is the sum of theirs, which holds the sum at least as surely as each holds its own,
     as the deviation of a sum is no larger than the sum of deviations.
     """
-    mine = [
-        row
-        for row in pairs
-        if row["part"] != "idle" and any(map(search, (*row["before_names"], *row["after_names"])))
-    ]
+    busy = [row for row in pairs if row["part"] != "idle"]
+    named = match_names(pattern, (n for row in busy for n in _list_names(row)))
+    mine = [row for row in busy if not named.isdisjoint(_list_names(row))]
     before, after = (sum(row[key] for row in mine) for key in ("before_ns", "after_ns"))
     details = {"before_ns": before, "after_ns": after, "pairs": len(mine)}
     if not before:
@@ -136,6 +134,10 @@ def _measure_kernels(pairs: Sequence[dict[str, Any]], search: Callable[[str], ob
         return Figure(value, "%", is_shown=False, reasons=(why,), details=details)
     low, high = (100 * (sum(b[side] for b in known) - before) / before for side in (0, 1))
     return Figure(value, "%", low, high, low > 0 or high < 0, details=details)
+
+
+def _list_names(row: dict[str, Any]) -> list[str]:
+    return [*row["before_names"], *row["after_names"]]
 
 
 def _bound(row: dict[str, Any]) -> tuple[float, float] | None:
@@ -173,7 +175,8 @@ def measure_finding(given: Mapping[str, Any], findings: Sequence[Finding]) -> Fi
     if mine and not judged:
         return Figure(None, "", reasons=(mine[0].reason or "the rule could not judge",))
     if column is None:
-        return Figure(float(bool(judged)), "", *([float(bool(judged))] * 2))
+        there = float(bool(judged))
+        return Figure(there, "", there, there)
     unit = "ns" if column.endswith("_ns") else "%"
     if not judged:
         return Figure(0.0, unit, 0.0, 0.0, reasons=("no such problem was found",))
@@ -196,8 +199,9 @@ def measure_kernels(given: Mapping[str, Any], run: Run) -> Figure:
         raise RequestError(
             f"'{column[:80]}' of several kernels has no sum", why=f"{', '.join(summed)} have"
         )
-    pattern = compile_pattern(str(given["kernel"]))
-    rows = [r for r in run.ask("kernels").to_dicts() if pattern.search(r["name"] or "")]
+    table = run.ask("kernels").filter(pl.col("name").is_not_null())
+    named = match_names(str(given["kernel"]), table.get_column("name"))
+    rows = table.filter(pl.col("name").is_in(list(named))).to_dicts()
     if not rows:
         return Figure(None, "", reasons=("no kernel has this name",))
     value = math.fsum(row[column] for row in rows)
