@@ -96,7 +96,7 @@ def test_damaged_recordings(root: Path) -> None:
     rng = random.Random(5)
     whole = gzip.decompress((root / "own.json.gz").read_bytes())
     target = root / "damaged.json"
-    for _ in range(ROUNDS // 4):
+    for _ in range(ROUNDS // 8):
         target.write_bytes(damage(whole, rng, whole[::-1])[1])
         calls: list[tuple[str, dict[str, Any]]] = [("open", {"paths": [target.name]})]
         calls += [(name, {"recording": "r1"}) for name in ("summary", "findings", "flame")]

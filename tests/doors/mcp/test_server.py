@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,15 @@ def test_an_error_says_what_to_do(name: str, arguments: dict[str, Any], word: st
 def test_a_root_that_is_none_and_a_port_that_is_none(tmp_path: Path) -> None:
     assert sightline("mcp", "--root", tmp_path / "none").code == 2
     assert sightline("mcp", "--http", "--port", "99999").code == 2
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [n for n in sys.modules if n.startswith("sightline.doors.mcp.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    outcome = sightline("mcp", "--root", EXAMPLES)
+    assert outcome.code == 2
+    assert "pip install 'sightline-gpu[agents]'" in outcome.err
 
 
 def test_a_changed_recording_is_read_anew(tmp_path: Path) -> None:

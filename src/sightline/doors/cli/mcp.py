@@ -4,8 +4,9 @@ sightline mcp                        over stdio, as agents start their servers
 sightline mcp --root runs/           recordings below runs/ alone
 sightline mcp --http --port 8765     over HTTP on this machine, with a token
 
-An agent's settings:  {"mcpServers": {"sightline":
-                        {"command": "sightline", "args": ["mcp", "--root", "."]}}}
+An agent's settings:
+  {"mcpServers": {"sightline": {"command": "sightline",
+                                "args": ["mcp", "--root", "."]}}}
 
 It reads, and writes nothing but the cache of imports. docs/agents.md lists the
 tools. It needs the package mcp:  pip install 'sightline-gpu[agents]'

@@ -1,4 +1,4 @@
-"""Is a claim about recordings true? Yes, no, or it cannot be said, with the figures.
+"""Is a claim about recordings true: yes, no, or cannot be said, with the figures.
 
 sightline verify claim.json
 sightline verify - < claim.json         from standard input
@@ -9,7 +9,8 @@ sightline verify claims.json --json     a file may hold a list of claims
 
 {"recording": "a.json", "kernel": "gemm", "column": "window_pct", "is": 41.5}
 
-Exit code: 0 yes, 1 no, 2 cannot be said. docs/agents.md says what claims may hold.
+Exit code: 0 yes, 1 no, 2 cannot be said. All that claims may hold:
+docs/agents.md
 """
 
 from __future__ import annotations

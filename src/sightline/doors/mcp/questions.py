@@ -107,8 +107,9 @@ def ask_table(
     """Rows of one SQL statement (DuckDB, read-only) or of an analysis; null columns are left out.
 
     sql sees the tables that open lists; resource sightline://tables has their columns and units.
-    analysis: a name of sightline://analyses such as kernels, breakdown, idle_gaps, steps. An
-    answer is cut to a page: aggregate in SQL, or go on with offset=next_offset.
+    analysis: a name of sightline://analyses such as kernels, breakdown, idle_gaps, steps; hot_lines
+    and fused_kernels have source lines with their cost. An answer is cut to a page: aggregate in
+    SQL, or go on with offset=next_offset.
     """
     from sightline.answer.sql import Bounds, answer_query
     from sightline.core import registry
