@@ -15,6 +15,7 @@ from sightline.core.model.columns import DType, Table
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS, ID_SHIFT, Part
 from sightline.core.model.tables import load_table
+from sightline.core.text import replace_surrogates
 from sightline.errors import RequestError
 
 # Polars type: DuckDB's name for it, for columns that no file holds.
@@ -80,6 +81,7 @@ def answer_tables(
         connection.execute("SET autoload_known_extensions=false")
     try:
         define(connection)
+        query = replace_surrogates(query)  # of a shell's arguments that are no UTF-8
         statements = connection.extract_statements(query)
         if not statements:
             raise RequestError("there is no query", hint=hint)

@@ -97,7 +97,8 @@ def rule_claim(claim: Claim, figure: Figure) -> tuple[str, str]:
         return YES, "the recordings say so"
     if not figure.is_shown:
         return OPEN, _join(figure, "the change is within what runs differ by")
-    return OPEN, _join(figure, "the figure may be what is claimed, or not: its bounds allow both")
+    why = "the bounds of the figure allow the claim, and what contradicts it"
+    return OPEN, "; ".join((why, *figure.reasons))
 
 
 def _list_claimed(claim: Claim) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp_types import ToolAnnotations
 
 from sightline.core import registry
+from sightline.core.text import replace_surrogates
 from sightline.doors.mcp.desk import Desk
 from sightline.doors.mcp.questions import QUESTIONS
 from sightline.doors.mcp.texts import write_error
@@ -51,10 +53,9 @@ def _bind(ask: Callable[..., str], desk: Desk) -> Callable[..., str]:
     def answer(**arguments: Any) -> str:
         with desk.lock:
             try:
-                _check_numbers(arguments)
-                return ask(desk, **arguments)
+                return _hide_roots(ask(desk, **_check(arguments)), desk)
             except SightlineError as error:
-                raise ToolError(write_error(error)) from error
+                raise ToolError(_hide_roots(write_error(error), desk)) from error
             except Exception:
                 raise
             except BaseException as error:  # a panic of Polars is no Exception
@@ -70,11 +71,27 @@ def _bind(ask: Callable[..., str], desk: Desk) -> Callable[..., str]:
     return answer
 
 
-def _check_numbers(arguments: dict[str, Any]) -> None:
-    """That moments and offsets can be added to those of a recording. Raises RequestError."""
-    for name, value in arguments.items():
-        if isinstance(value, int) and abs(value) > _LARGEST:
-            raise RequestError(f"{name} is too large", why=f"at most {_LARGEST} has a meaning")
+def _check(value: Any) -> Any:
+    """Arguments that tables and files can take: whole letters, and moments that can be added.
+
+    Raises RequestError.
+    """
+    if isinstance(value, dict):
+        return {_check(key): _check(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_check(inner) for inner in value]
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise RequestError("a number is too large", why=f"at most {_LARGEST} has a meaning")
+    return replace_surrogates(value) if isinstance(value, str) else value
+
+
+def _hide_roots(text: str, desk: Desk) -> str:
+    """A text with paths as they are below the roots, and none that begins with a user's folder."""
+    for root in desk.roots:
+        if root.parent != root:
+            text = text.replace(f"{root}/", "").replace(str(root), ".")
+    home = os.path.expanduser("~")
+    return text if len(home) < 2 else text.replace(f"{home}/", "~/")
 
 
 def _add_resources(server: MCPServer) -> None:
