@@ -90,8 +90,8 @@ def _hide_roots(text: str, desk: Desk) -> str:
     for root in desk.roots:
         if root.parent != root:
             text = text.replace(f"{root}/", "").replace(str(root), ".")
-    home = os.path.expanduser("~")
-    return text if len(home) < 2 else text.replace(f"{home}/", "~/")
+    home = os.environ.get("HOME", "").rstrip("/")
+    return text if not home else text.replace(f"{home}/", "~/")
 
 
 def _add_resources(server: MCPServer) -> None:
