@@ -186,7 +186,7 @@ def test_nobody_learns_where_the_root_lies(tmp_path: Path) -> None:
         ("table", {"recording": "r1", "sql": "SELECT * FROM duckdb_views()"}),
     )
     assert "a.json" in replies[2].text
-    private = (str(tmp_path), f"{os.environ.get('HOME', 'nowhere')}/")
+    private = (str(tmp_path), f"{os.environ.get('HOME') or 'nowhere'}/")
     assert not [r.text for r in replies if any(word in r.text for word in private)]
 
 

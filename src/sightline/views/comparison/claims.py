@@ -43,8 +43,10 @@ def _wrap(label: str, text: str) -> list[str]:
 
 
 def _name(given: dict[str, Any]) -> str:
-    keys = ("metric", "finding", "kernel", "analysis", "sql", "column")
-    return " ".join(str(given[key]) for key in keys if key in given)
+    """What the claim is about, where it has no sentence."""
+    sources = ("finding", "kernel", "analysis", "sql")
+    words = [f"{key} {given[key]}" for key in sources if key in given]
+    return " ".join([*words, *(str(given[k]) for k in ("metric", "column") if k in given)])
 
 
 def _describe(measured: dict[str, Any], is_change: bool) -> str:
