@@ -169,7 +169,36 @@ def test_nothing_outside_the_roots_is_opened(tmp_path: Path) -> None:
     missing = ask(root, ("open", {"paths": ["../secret/none.json"]}))[0].text
     assert missing == replies[0].text.replace("other.json.gz", "none.json")
     listed = {row["path"] for row in _data(replies[-1])["rows"]}
-    assert listed == {"own.json.gz", "folder"}
+    assert listed == {"own.json.gz", "folder/"}
+    for folder in ("../", "../secret/", "away/", "/etc/", "folder/../../", "\0/"):
+        assert ask(root, ("open", {"paths": [folder]}))[0].is_error
+
+
+def test_folders_are_listed_page_by_page(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    for number in range(300):
+        (tmp_path / "runs" / f"a-long-name-of-a-recording-{number:03}.json").touch()
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = _data(ask(tmp_path, ("open", {"paths": ["runs/"], "offset": offset}))[0])
+        seen += [row["path"] for row in page["rows"]]
+        offset = page.get("next_offset")
+    assert len(seen) == 300
+    assert seen[0] == "runs/a-long-name-of-a-recording-000.json"
+
+
+def test_what_the_system_refuses_is_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> list[Path]:
+        raise PermissionError(13, "Permission denied", "/elsewhere")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    reply = ask(tmp_path, ("open", {"paths": []}))[0]
+    assert reply.is_error
+    assert "permission denied" in reply.text
+    assert "elsewhere" not in reply.text
 
 
 def test_nobody_learns_where_the_root_lies(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sightline.doors.mcp.roots import list_files
 from sightline.doors.mcp.texts import write_answer, write_rows
 from sightline.errors import MissingDataError, RequestError
 
-_MOST_FILES = 200
+_MOST_FILES = 500
 # Of what a finding holds, these go into the list of all.
 _LISTED, _PRICES = ("rule", "title", "severity", "confidence", "summary"), ("cost_", "gain_")
 # As `serve` bounds its queries, with fewer rows (views/serve/answers.py).
@@ -23,16 +23,21 @@ _ROWS, _SECONDS, _MEMORY = 500, 20.0, 1 << 30
 
 
 def open_recordings(
-    desk: Desk, paths: list[str], window: str | None = None, same_job: bool = False
+    desk: Desk,
+    paths: list[str],
+    window: str | None = None,
+    same_job: bool = False,
+    offset: int = 0,
 ) -> str:
     """Open recordings of one execution and get an id for the other tools.
 
-    paths: files, folders or .sightline stores below the allowed folder; [] lists what is there.
-    window: "steady", "step:N", or a range such as "10ms..25ms". same_job: merge ranks anyway.
+    paths: files, folders or .sightline stores below the allowed folder. [] lists what is there,
+    and ["FOLDER/"] what is in a folder. window: "steady", "step:N", or a range such as
+    "10ms..25ms". same_job: merge ranks anyway.
     """
-    if not paths:
-        rows = list_files(".", desk.roots, _MOST_FILES)
-        return write_rows({"unit": "bytes"}, rows, 0, len(rows), ['open(paths=["NAME"])'])
+    if not paths or (len(paths) == 1 and paths[0].endswith("/")):
+        rows = list_files(paths[0] if paths else ".", desk.roots, _MOST_FILES)
+        return _write_page({"unit": "bytes"}, rows, offset, ['open(paths=["NAME"])'])
     name = desk.open(paths, window, same_job)
     session = desk.session(name)
     data = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sightline.errors import InputError, RequestError
 from sightline.opening.paths import expand_paths
@@ -58,18 +59,25 @@ def show_path(path: str, roots: Sequence[Path]) -> str:
     return Path(path).name
 
 
-def list_files(folder: str, roots: Sequence[Path], most: int) -> list[dict[str, object]]:
-    """Files and folders in a folder below a root, by name: path, whether a folder, bytes."""
+def list_files(folder: str, roots: Sequence[Path], most: int) -> list[dict[str, Any]]:
+    """Files and folders in a folder below a root, by name: path, and bytes of files.
+
+    Raises InputError, of what lies elsewhere as of what is nowhere.
+    """
+    refused = InputError(f"there is no folder {folder[:200]} below the allowed folders")
+    if "\0" in folder:
+        raise refused
     given = Path(os.path.realpath(roots[0] / folder))
     if not _is_inside(given, roots) or not given.is_dir():
-        raise InputError(f"there is no folder {folder[:200]} below the allowed folders")
-    rows: list[dict[str, object]] = []
+        raise refused
+    rows: list[dict[str, Any]] = []
     for path in sorted(given.iterdir()):
         real = Path(os.path.realpath(path))
         if path.name.startswith(".") or not _is_inside(real, roots) or not real.exists():
             continue
         size = None if real.is_dir() else real.stat().st_size
-        rows.append({"path": show_path(str(path), roots), "bytes": size})
+        name = show_path(str(path), roots) + ("/" if size is None else "")
+        rows.append({"path": name, "bytes": size})
         if len(rows) == most:
             break
     return rows

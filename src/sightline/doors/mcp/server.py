@@ -18,7 +18,7 @@ from sightline.core.text import replace_surrogates
 from sightline.doors.mcp.desk import Desk
 from sightline.doors.mcp.questions import QUESTIONS
 from sightline.doors.mcp.texts import write_error
-from sightline.errors import RequestError, SightlineError
+from sightline.errors import InputError, RequestError, SightlineError
 from sightline.version import __version__
 
 # Half of what 64 bits hold, ns: 146 years. The sum of two of them is still such a number.
@@ -56,6 +56,10 @@ def _bind(ask: Callable[..., str], desk: Desk) -> Callable[..., str]:
                 return _hide_roots(ask(desk, **_check(arguments)), desk)
             except SightlineError as error:
                 raise ToolError(_hide_roots(write_error(error), desk)) from error
+            except OSError as error:  # a file that vanished, or that may not be read
+                why = (error.strerror or type(error).__name__).lower()
+                refused = InputError("a file cannot be read", why=why)
+                raise ToolError(write_error(refused)) from error
             except Exception:
                 raise
             except BaseException as error:  # a panic of Polars is no Exception
