@@ -31,9 +31,12 @@ class Reply:
     is_error: bool
 
 
-def ask(root: Path, *calls: Call) -> list[Reply]:
-    """What a server for `root` answers in this process, one call after the other."""
-    return asyncio.run(_ask(build_server(Desk(check_roots([str(root)]))), calls))
+def ask(root: Path, *calls: Call, mode: str = "auto") -> list[Reply]:
+    """What a server for `root` answers in this process, one call after the other.
+
+    `mode` "legacy" is the handshake of clients before the protocol of 2026.
+    """
+    return asyncio.run(_ask(build_server(Desk(check_roots([str(root)]))), calls, mode))
 
 
 def ask_stdio(root: Path, *calls: Call) -> list[Reply]:
@@ -43,9 +46,9 @@ def ask_stdio(root: Path, *calls: Call) -> list[Reply]:
     return asyncio.run(_ask(server, calls))
 
 
-async def _ask(server: Any, calls: Sequence[Call]) -> list[Reply]:
+async def _ask(server: Any, calls: Sequence[Call], mode: str = "auto") -> list[Reply]:
     replies = []
-    async with Client(server) as client:
+    async with Client(server, mode=mode) as client:
         for name, arguments in calls:
             result = await client.call_tool(name, arguments)
             text = "".join(block.text for block in result.content)

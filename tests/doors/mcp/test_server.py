@@ -52,6 +52,11 @@ def test_over_stdio_it_answers_as_the_commands_do() -> None:
     assert _data(claim)["data"]["answer"] == "yes"
 
 
+def test_older_clients_get_the_same_answers() -> None:
+    calls = (OPEN, ("findings", {"recording": "r1"}))
+    assert ask(EXAMPLES, *calls, mode="legacy") == ask(EXAMPLES, *calls)
+
+
 def test_every_tool_and_resource_says_what_it_is() -> None:
     tools, resources = list_offers(EXAMPLES)
     assert list(tools) == list(QUESTIONS)

@@ -36,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import sys
+
     from sightline.doors.mcp.desk import Desk
     from sightline.doors.mcp.roots import check_roots
     from sightline.errors import RequestError
@@ -58,5 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
         serve_http(server, args.port)
     else:
+        if sys.stdin.isatty():
+            print("an agent is awaited on standard input; Ctrl-C ends the server", file=sys.stderr)
         server.run()
     return 0
