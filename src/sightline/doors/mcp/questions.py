@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import polars as pl
-
+from sightline.doors.mcp.data_questions import (
+    ask_table,
+    bound_query,
+    draw_flame,
+    find_start,
+    slice_timeline,
+)
 from sightline.doors.mcp.desk import Desk
 from sightline.doors.mcp.roots import list_files
-from sightline.doors.mcp.texts import write_answer, write_rows
-from sightline.errors import MissingDataError, RequestError
+from sightline.doors.mcp.texts import write_answer, write_page
+from sightline.errors import RequestError
 
 _MOST_FILES = 500
 # Of what a finding holds, these go into the list of all.
 _LISTED, _PRICES = ("rule", "title", "severity", "confidence", "summary"), ("cost_", "gain_")
-# As `serve` bounds its queries, with fewer rows (views/serve/answers.py).
-_ROWS, _SECONDS, _MEMORY = 500, 20.0, 1 << 30
 
 
 def open_recordings(
@@ -37,7 +40,7 @@ def open_recordings(
     """
     if not paths or (len(paths) == 1 and paths[0].endswith("/")):
         rows = list_files(paths[0] if paths else ".", desk.roots, _MOST_FILES)
-        return _write_page({"unit": "bytes"}, rows, offset, ['open(paths=["NAME"])'])
+        return write_page({"unit": "bytes"}, rows, offset, ['open(paths=["NAME"])'])
     name = desk.open(paths, window, same_job)
     session = desk.session(name)
     data = {
@@ -79,12 +82,12 @@ def list_findings(desk: Desk, recording: str, finding: str | None = None, offset
             | ({"reason": f["reason"], "summary": None} if f["abstained"] else {})
             for n, f in named.items()
         ]
-        return _write_page({}, rows, offset, [f"findings('{recording}', finding='F1')"])
+        return write_page({}, rows, offset, [f"findings('{recording}', finding='F1')"])
     if finding not in named:
         raise RequestError(f"there is no finding {finding[:40]}", why=f"there are {len(found)}")
     known = {k: v for k, v in named[finding].items() if v not in (None, [], {}, ())}
     if session.rows("device_ops"):  # what its moments are before `timeline` counts from its start
-        known["timeline_start_ns"] = _find_start(session, "device_ops")
+        known["timeline_start_ns"] = find_start(session, "device_ops")
     return write_answer(known, [f"explain('{known['rule']}')", f"timeline('{recording}')"])
 
 
@@ -99,118 +102,6 @@ def explain(desk: Desk, name: str, offset: int = 0) -> str:
         return page
     end = page.rfind("\n", 0, MOST_CHARACTERS - 80) + 1 or MOST_CHARACTERS - 80
     return f"{page[:end]}(goes on: explain('{name}', offset={max(offset, 0) + end}))"
-
-
-def ask_table(
-    desk: Desk,
-    recording: str,
-    sql: str | None = None,
-    analysis: str | None = None,
-    parameters: dict[str, str] | None = None,
-    offset: int = 0,
-) -> str:
-    """Rows of one SQL statement (DuckDB, read-only) or of an analysis; null columns are left out.
-
-    sql sees the tables that open lists; resource sightline://tables has their columns and units.
-    analysis: a name of sightline://analyses such as kernels, breakdown, idle_gaps, steps; hot_lines
-    and fused_kernels have source lines with their cost. An answer is cut to a page: aggregate in
-    SQL, or go on with offset=next_offset.
-    """
-    from sightline.answer.sql import Bounds, answer_query
-    from sightline.core import registry
-
-    session = desk.session(recording)
-    if (sql is None) == (analysis is None):
-        raise RequestError("one of sql and analysis is wanted")
-    head: dict[str, Any] = {}
-    if analysis is None:
-        assert sql is not None, "one of both is there"
-        answer = answer_query(session, sql, bounds=Bounds(_ROWS, _SECONDS, _MEMORY))
-        if answer.height == _ROWS:
-            head["cut"] = f"the first {_ROWS} rows"
-        ask_next = f"table('{recording}', sql='SELECT ... GROUP BY ...')"
-    else:
-        declared = registry.load("analyses", analysis).ANALYSIS
-        answer = session.ask(declared.name, **(parameters or {}))
-        head["units"] = {c.name: c.unit for c in declared.columns if c.unit}
-        head["notes"] = list(declared.notes)
-        ask_next = f"explain('{declared.name}')"
-    start = max(offset, 0)
-    rows = answer.slice(start, _ROWS).to_dicts()
-    return write_rows(head, rows, start, answer.height, [ask_next])
-
-
-def slice_timeline(
-    desk: Desk,
-    recording: str,
-    start_ns: int = 0,
-    end_ns: int | None = None,
-    rank: int | None = None,
-    side: str = "device",
-    offset: int = 0,
-) -> str:
-    """What ran in a slice of time, the longest operations first.
-
-    start_ns and end_ns count from the first window's start. side: "device" (kernels, copies) or
-    "host" (operators, ranges, API calls). at_ns counts from the same start; ids are of the tables
-    device_ops and host_ops.
-    """
-    names = {"device": ("device_ops", "device_op_id"), "host": ("host_ops", "host_op_id")}
-    if side not in names:
-        raise RequestError(f"there is no side '{side[:40]}'", why="there are device and host")
-    table, key = names[side]
-    session = desk.session(recording)
-    if not session.rows(table):
-        raise MissingDataError(f"the recording has no rows in {table}")
-    start = _find_start(session, table)
-    end = pl.lit(True) if end_ns is None else pl.col("start_ns") < start + end_ns
-    own = pl.lit(True) if rank is None else pl.col("rank") == rank
-    inside = (
-        session.scan(table)
-        .filter(end, own, pl.col("end_ns") > start + start_ns)
-        .with_columns(at_ns=pl.col("start_ns") - start, ns=pl.col("end_ns") - pl.col("start_ns"))
-    )
-    wanted = ("kind", "layer", "name", "rank", "device_id", "stream_id", "tid", "bytes")
-    columns = [c for c in wanted if c in inside.collect_schema().names()]
-    longest = inside.sort("ns", key, descending=[True, False]).limit(_ROWS)
-    rows = longest.select("at_ns", "ns", key, *columns).collect().to_dicts()
-    count = inside.select(pl.len()).collect().item()
-    head = {"slice_ns": [start_ns, end_ns], "starts_at_ns": start, "operations": count}
-    ask_next = [f"table('{recording}', sql=...): {key} is the key of {table}"]
-    return _write_page(head, rows, offset, ask_next)
-
-
-def _find_start(session: Any, table: str) -> int:
-    """The moment that slices count from, ns: the first window's start, else the first row's."""
-    if session.rows("device_ops"):
-        return int(session.ask("windows").get_column("window_start_ns").min())
-    return int(session.scan(table).select(pl.col("start_ns").min()).collect().item())
-
-
-def draw_flame(
-    desk: Desk,
-    recording: str,
-    weight: str | None = None,
-    order: str = "how",
-    under: str | None = None,
-    least_pct: float = 2.0,
-) -> str:
-    """The flame graph as an indented tree: share of the whole, time, layer, frame.
-
-    weight: gpu_time_ns, gpu_idle_ns, exposed_ns, cpu_time_ns, samples, ...; the first that there
-    is otherwise. order: "how" from the root to the kernel, "why" from the reason to its callers.
-    under: only below frames that contain this text. least_pct: smaller frames are left out.
-    """
-    from sightline.doors.mcp.flame_text import write_tree
-    from sightline.flames.build import build_stacks, choose_weight
-    from sightline.flames.stacks import explain_idle
-
-    if order not in ("how", "why"):
-        raise RequestError(f"there is no order '{order[:40]}'", why="there are how and why")
-    built = build_stacks(desk.session(recording))
-    chosen = choose_weight(built, weight)
-    shown = explain_idle(built) if order == "why" else built
-    return write_tree(shown, chosen, under, least_pct)
 
 
 def compare_recordings(desk: Desk, before: list[str], after: list[str], offset: int = 0) -> str:
@@ -235,7 +126,7 @@ def compare_recordings(desk: Desk, before: list[str], after: list[str], offset: 
         "waterfall": data["waterfall"],
     }
     rows = [{k: row[k] for k in kept} for row in pairs if row["delta_ns"]]
-    return _write_page(head, rows, offset, ["verify(claim={...})", f"findings('{after[0]}')"])
+    return write_page(head, rows, offset, ["verify(claim={...})", f"findings('{after[0]}')"])
 
 
 def ask_what_if(
@@ -261,7 +152,7 @@ def verify(desk: Desk, claim: dict[str, Any]) -> str:
     """
     import json
 
-    from sightline.answer.sql import Bounds, answer_query
+    from sightline.answer.sql import answer_query
     from sightline.compare.claim_rulings import Openers, verify_claim
     from sightline.compare.claims import read_claims
     from sightline.compare.sides import open_side
@@ -272,18 +163,11 @@ def verify(desk: Desk, claim: dict[str, Any]) -> str:
     openers = Openers(
         lambda paths, window: open_side(desk.resolve(paths), window=window),
         lambda paths, window: desk.session(desk.open(paths, window, False)),
-        lambda run, query: answer_query(run, query, bounds=Bounds(_ROWS, _SECONDS, _MEMORY)),
+        lambda run, query: answer_query(run, query, bounds=bound_query()),
     )
     answer = verify_claim(read, openers)
     del answer["given"]
     return write_answer(answer, ["say only what was answered with yes"])
-
-
-def _write_page(
-    head: dict[str, Any], rows: list[dict[str, Any]], offset: int, ask_next: list[str]
-) -> str:
-    start = max(offset, 0)
-    return write_rows(head, rows[start : start + _ROWS], start, len(rows), ask_next)
 
 
 # Names as a model reads them.
