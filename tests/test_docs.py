@@ -29,6 +29,7 @@ NOT_RUN = {
     "sightline report '/shared/": "needs more machines: tests/fleet/test_cluster.py",
     "ncclras ": "asks a job of NCCL that runs: tests/formats/test_nccl_ras.py",
     "sightline serve ": SERVES,
+    "sightline mcp ": "serves until its input ends: tests/doors/mcp",
     "sightline lab run": "runs programs for a minute: tests/lab",
     "sightline top": "runs until it is ended: tests/record/monitor/test_top.py",
     "sightline watch": "runs until it is ended: tests/record/monitor/test_watch_command.py",
@@ -93,6 +94,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         named = re.match(r"# (\S+\.yaml)\n", block.text)
         assert named, f"{block}: the first line names the file"
         (place / named[1]).write_text(block.text)
+    claim = next(b for b in blocks("json") if b.page.endswith("agents.md"))
+    (place / "claim.json").write_text(claim.text)
     (place / "train.py").write_text("print('one step')\n")
     ranks = sorted(place.glob("rank*.json.gz"))
     assert sightline("import", *ranks, "-o", place / "job.sightline").code == 0

@@ -30,9 +30,10 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README.md and all pages of docs/ that a person wrote."""
+    """README.md, all pages of docs/ that a person wrote, and what tells agents how to use it."""
     found = sorted((ROOT / "docs").rglob("*.md"))
-    return [ROOT / "README.md", *(p for p in found if p.name not in _MADE)]
+    skill = ROOT / "examples" / "agents" / "SKILL.md"
+    return [ROOT / "README.md", *(p for p in found if p.name not in _MADE), skill]
 
 
 def blocks(*languages: str) -> list[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from sightline.core.model.columns import DType, Table
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS, ID_SHIFT, Part
 from sightline.core.model.tables import load_table
+from sightline.core.text import replace_surrogates
 from sightline.errors import RequestError
 
 # Polars type: DuckDB's name for it, for columns that no file holds.
@@ -80,6 +81,7 @@ def answer_tables(
         connection.execute("SET autoload_known_extensions=false")
     try:
         define(connection)
+        query = replace_surrogates(query)  # of a shell's arguments that are no UTF-8
         statements = connection.extract_statements(query)
         if not statements:
             raise RequestError("there is no query", hint=hint)
@@ -106,7 +108,7 @@ def answer_tables(
             given = ", ".join(f'"c{i}"' for i in range(len(zoned)))
             result = connection.execute(f"SELECT {columns} FROM ({query}) AS asked({given})")  # noqa: S608
         rows = result.fetchmany(bounds.rows) if bounds else result.fetchall()
-        return pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+        return _make_frame(rows, names)
     except duckdb.InterruptException as error:
         raise RequestError(
             "the query was stopped",
@@ -124,6 +126,22 @@ def answer_tables(
     finally:
         timer.cancel()
         connection.close()
+
+
+def _make_frame(rows: list[tuple[Any, ...]], names: list[str]) -> pl.DataFrame:
+    """The rows as a frame; columns for which Polars has no type, such as maps, become text."""
+    try:
+        return pl.DataFrame(rows, schema=names, orient="row", infer_schema_length=None)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        columns = zip(*rows, strict=True) if rows else ([] for _ in names)
+        return pl.DataFrame(list(map(_make_column, names, columns)))
+
+
+def _make_column(name: str, values: Sequence[Any]) -> pl.Series:
+    try:
+        return pl.Series(name, values, strict=True)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
+        return pl.Series(name, [None if v is None else str(v) for v in values], pl.String)
 
 
 _ZONED = ("TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE")

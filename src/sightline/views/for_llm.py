@@ -23,8 +23,8 @@ _KERNELS, _LIMITS, _DEVICES, _EVIDENCE = 6, 6, 4, 4
 Row = dict[str, Any]
 
 
-def write_for_llm(answer: Answer) -> str:
-    """The whole text, as Markdown."""
+def write_for_llm(answer: Answer, questions: str | None = None) -> str:
+    """The whole text, as Markdown; `questions` are its last lines, where no shell asks them."""
     blocks = [
         list(_head(answer)),
         list(_times(answer)),
@@ -33,7 +33,7 @@ def write_for_llm(answer: Answer) -> str:
         list(_kernels(answer)),
         list(_limits(answer)),
     ]
-    end = _questions(answer)
+    end = _questions(answer) if questions is None else questions
     room = MOST_CHARACTERS - len(end)
     taken: list[str] = []
     left_out = 0

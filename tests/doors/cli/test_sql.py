@@ -111,6 +111,23 @@ def test_moments_with_a_zone_need_no_library(tmp_path):
 def test_empty_query_and_decimals(tmp_path):
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
     assert sightline("sql", trace, "").code == 2
+    assert sightline("sql", trace, "SELECT '\udcff'").code == 0  # an argument that is no UTF-8
     outcome = sightline("sql", trace, "SELECT 1.25 AS d, 2::HUGEINT AS h", "--json")
     assert outcome.code == 0, outcome.err
     assert "1.25" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("query", "row"),
+    [
+        ("SELECT map([1], [2]) AS m, 7 AS n", {"m": "{1: 2}", "n": 7}),
+        ("SELECT map([1], [2]) AS m, 7 AS n UNION ALL SELECT NULL, 8", {"m": "{1: 2}", "n": 7}),
+    ],
+)
+def test_a_type_that_frames_lack_becomes_text(tmp_path, query, row):
+    """Of that column alone: the others keep their types."""
+    trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
+    outcome = sightline("sql", trace, query, "--json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)[0] == row
+    assert sightline("sql", trace, "SELECT * FROM duckdb_settings()").code == 0

@@ -1,0 +1,1 @@
+"""`sightline mcp`: the session's questions as tools of a language model."""
