@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from sightline.doors.mcp.desk import Desk
 from sightline.doors.mcp.roots import check_roots
 from sightline.doors.mcp.server import build_server
+from support.own_loop import run_alone
 
 Call = tuple[str, dict[str, Any]]
 
@@ -36,14 +36,15 @@ def ask(root: Path, *calls: Call, mode: str = "auto") -> list[Reply]:
 
     `mode` "legacy" is the handshake of clients before the protocol of 2026.
     """
-    return asyncio.run(_ask(build_server(Desk(check_roots([str(root)]))), calls, mode))
+    server = build_server(Desk(check_roots([str(root)])))
+    return run_alone(lambda: _ask(server, calls, mode))
 
 
 def ask_stdio(root: Path, *calls: Call) -> list[Reply]:
     """The same by `sightline mcp --root`, a process of its own."""
     command = ["-m", "sightline", "mcp", "--root", str(root)]
     server = stdio_client(StdioServerParameters(command=sys.executable, args=command))
-    return asyncio.run(_ask(server, calls))
+    return run_alone(lambda: _ask(server, calls))
 
 
 async def _ask(server: Any, calls: Sequence[Call], mode: str = "auto") -> list[Reply]:
@@ -67,4 +68,4 @@ def list_offers(root: Path) -> tuple[dict[str, str], dict[str, str]]:
             texts = {uri: (await client.read_resource(uri)).contents[0].text for uri in found}
             return tools, texts
 
-    return asyncio.run(look())
+    return run_alone(look)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 pytest.importorskip("mcp", reason="the extra 'agents' is not installed")
 
 from sightline.doors.mcp.http import guard
+from support.own_loop import run_alone
 from support.places import EXAMPLES
 
 
@@ -27,7 +27,7 @@ def _request(header: bytes | None) -> int:
 
     headers = [] if header is None else [(b"authorization", header)]
     scope = {"type": "http", "headers": headers}
-    asyncio.run(guard(inner, "word")(scope, None, send))
+    run_alone(lambda: guard(inner, "word")(scope, None, send))
     return int(sent[0]["status"])
 
 
@@ -63,7 +63,7 @@ def test_over_http() -> None:
                         result = await client.call_tool("open", {"paths": []})
                 return refused.status_code, result.content[0].text
 
-            status, text = asyncio.run(talk())
+            status, text = run_alone(talk)
             assert status == 401
             assert "simulated-dataloader.json.gz" in text
         finally:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +21,7 @@ from sightline.record.monitor.top.owners import Owners
 from sightline.record.monitor.top.screen import DRAWN, draw_screen
 from support import fake_nvml as fake
 from support.campaigns import sample
+from support.own_loop import run_alone
 
 Act = Callable[[TopApp, Any], Coroutine[Any, Any, None]]
 
@@ -104,9 +104,7 @@ def run_app(act: Act, size: tuple[int, int], clock: fake.Clock) -> None:
         for source in sources:
             source.close()
 
-    # On a thread of its own: pages are driven on this one, whose loop runs for all tests.
-    with ThreadPoolExecutor(1) as alone:
-        alone.submit(lambda: asyncio.run(run())).result()
+    run_alone(run)
 
 
 def read_screen(app: TopApp) -> str:
