@@ -99,6 +99,15 @@ def redact_frame(name: str) -> str:
     return found["head"] + " ".join(show_command(words))
 
 
+# A home folder names its owner.
+_HOMES = re.compile(r"(?i)(/home/|/users/|\\users\\)[^/\\ ]+")
+
+
+def hide_homes(text: str) -> str:
+    """The text without the names of users in paths of home folders."""
+    return _HOMES.sub(r"\1…", text)
+
+
 def redact_text(text: str) -> str:
     """The text without what looks like a secret."""
     if _SUSPICIOUS.search(text) is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from sightline.core.model.declare import Quality
+from sightline.core.redaction import hide_homes
 from sightline.formats.nvidia._nsys.database import Database
 
 # `traceback` of Python's standard library; libstdc++'s verbose terminate handler; glibc's abort
@@ -22,7 +23,6 @@ _ENDED = re.compile(
 )
 _LONGEST = 160
 _MOST_TEXT = 1 << 20  # of what was printed, its end
-_HOMES = re.compile(r"(?i)(/home/|/users/|\\users\\)[^/\\ ]+")
 
 
 def find_program_error(db: Database) -> list[Quality]:
@@ -39,7 +39,7 @@ def find_program_error(db: Database) -> list[Quality]:
             continue
         found = find_last_error(str(text)[-_MOST_TEXT:])
         if found is not None:
-            found = _HOMES.sub(r"\1…", found)
+            found = hide_homes(found)
             return [
                 Quality(
                     "program_error",

@@ -7,6 +7,7 @@ import re
 import polars as pl
 
 from sightline.core.model.declare import Quality
+from sightline.core.redaction import hide_homes
 from sightline.formats.nvidia._nsys import target
 from sightline.formats.nvidia._nsys.database import Database
 from sightline.formats.nvidia._nsys.device import UNNAMED
@@ -100,8 +101,7 @@ def _diagnostics(db: Database) -> list[Quality]:
     for severity, text in rows.iter_rows():
         # 1 is information, 4 verbose.
         if severity in (2, 3) and text and not _HARMLESS.match(str(text)):
-            plain = re.sub(r"\s+", " ", str(text)).strip()
-            plain = re.sub(r"(?i)(/home/|/users/|\\users\\)[^/\\ ]+", r"\1…", plain)
+            plain = hide_homes(re.sub(r"\s+", " ", str(text)).strip())
             key = ("warning" if severity == 2 else "error", plain)
             seen[key] = seen.get(key, 0) + 1
     return [

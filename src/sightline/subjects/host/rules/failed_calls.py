@@ -38,14 +38,13 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
-from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.host_ranges import IN_API
 
 RULE = Rule("failed-calls", "Calls failed")
 _MOST = 4
 # What a program needs: what only asks (attributes, properties, addresses of functions) may fail.
 _WORKS = (
-    rf"{LAUNCHES}|Launch|Malloc|MemAlloc|Memcpy|Memset|MemPrefetch|Synchronize|ModuleLoad|"
+    r"Launch|Malloc|MemAlloc|Memcpy|Memset|MemPrefetch|Synchronize|ModuleLoad|"
     r"LibraryLoad|(?:cuda|hip)Free|GraphInstantiate|HostRegister"
 )
 _PRECISE = {
@@ -80,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     if failed.is_empty():
         return
     codes = set(failed.get_column("return_value"))
-    no_launch = failed.filter(pl.col("name").str.contains(f"{LAUNCHES}|Launch")).height > 0
+    no_launch = failed.filter(pl.col("name").str.contains("Launch")).height > 0
     count = int(failed.get_column("calls").sum())
     first = failed.row(0, named=True)
     precise = next((_PRECISE[c] for c in failed.get_column("return_value") if c in _PRECISE), None)

@@ -8,6 +8,11 @@ import polars as pl
 
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_pct, format_several
+from sightline.subjects.memory.allocations import (
+    find_peaks_without,
+    follow_allocations,
+    select_memory,
+)
 
 # PyTorch's name for it since 2.9, which older ones do not know: PYTORCH_CUDA_ALLOC_CONF
 # (docs.pytorch.org, "CUDA semantics", "Optimizing memory usage").
@@ -36,6 +41,20 @@ def select_device(frame: pl.DataFrame, row: dict[str, Any]) -> pl.DataFrame:
     return frame.filter(
         pl.col("rank") == row["rank"], pl.col("device_id").eq_missing(row["device_id"])
     )
+
+
+def find_peak_without(run: Run, peak: dict[str, Any], blocks: pl.DataFrame, gone: pl.Expr) -> int:
+    """The highest sum of the peak's memory when the blocks for which `gone` holds are never made.
+
+    `blocks` are those of `classify_blocks`, of all memories, with what `gone` asks of them.
+    """
+    found = follow_allocations(run)
+    grouped = select_memory(found, blocks, peak).select(
+        "allocated", "released", "bytes", group=pl.when(gone).then(pl.lit(0, pl.Int64))
+    )
+    sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
+    (after,) = find_peaks_without(sums, grouped, 1)
+    return after
 
 
 def locate_device(device: dict[str, Any]) -> dict[str, Any]:

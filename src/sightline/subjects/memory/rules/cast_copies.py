@@ -44,13 +44,13 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.allocations import (
-    find_peaks_without,
     follow_allocations,
     select_live,
     select_memory,
 )
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
+    find_peak_without,
     list_places,
     locate_device,
     name_device,
@@ -76,7 +76,9 @@ def check(run: Run) -> Iterator[Finding]:
             or 100 * size < LEAST_PCT * whole
         ):
             continue
-        gain = whole - _find_peak_without(run, peak, copies)
+        blocks = classify_blocks(run).with_row_index("block")
+        gone = pl.col("block").is_in(copies.get_column("block").implode())
+        gain = whole - find_peak_without(run, peak, blocks, gone)
         groups = copies.group_by("place").agg(pl.col("bytes").sum(), blocks=pl.len())
         yield build_finding(
             RULE,
@@ -123,18 +125,3 @@ def _find_copies(run: Run, peak: dict[str, Any]) -> tuple[pl.DataFrame, pl.DataF
         .filter(pl.int_range(pl.len()).over("bytes") < pl.col("weights"))
     )
     return copies, weights
-
-
-def _find_peak_without(run: Run, peak: dict[str, Any], copies: pl.DataFrame) -> int:
-    """The highest sum of a device when these blocks are never made."""
-    found = follow_allocations(run)
-    ids = copies.get_column("block")
-    blocks = select_memory(found, classify_blocks(run).with_row_index("block"), peak).select(
-        "allocated",
-        "released",
-        "bytes",
-        group=pl.when(pl.col("block").is_in(ids.implode())).then(pl.lit(0, pl.Int64)),
-    )
-    sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
-    (after,) = find_peaks_without(sums, blocks, 1)
-    return after

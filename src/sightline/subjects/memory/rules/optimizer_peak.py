@@ -31,7 +31,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
@@ -40,13 +39,9 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
-from sightline.subjects.memory.allocations import (
-    find_peaks_without,
-    follow_allocations,
-    select_memory,
-)
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
+    find_peak_without,
     list_places,
     locate_device,
     name_device,
@@ -79,7 +74,8 @@ def check(run: Run) -> Iterator[Finding]:
         # States stay: that the step makes them is how an optimizer works.
         if 100 * sum_column(brief, "bytes") < LEAST_PCT * whole:
             continue
-        gain = whole - _find_peak_without(run, peak)
+        blocks = add_places(run, classify_blocks(run))
+        gain = whole - find_peak_without(run, peak, blocks, _IS_BRIEF & _IN_STEP)
         yield build_finding(
             RULE,
             f"{format_bytes(size)} that the optimizer's step allocates are in use at the peak of "
@@ -96,18 +92,3 @@ def check(run: Run) -> Iterator[Finding]:
             method="all events gone through again without the step's temporaries",
             confidence="medium",
         )
-
-
-def _find_peak_without(run: Run, peak: dict[str, Any]) -> int:
-    """The highest sum of a device when the temporaries of the optimizer's step are not made."""
-    found = follow_allocations(run)
-    blocks = select_memory(found, add_places(run, classify_blocks(run)), peak)
-    grouped = blocks.select(
-        "allocated",
-        "released",
-        "bytes",
-        group=pl.when(_IS_BRIEF & _IN_STEP).then(pl.lit(0, pl.Int64)),
-    )
-    sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
-    (after,) = find_peaks_without(sums, grouped, 1)
-    return after

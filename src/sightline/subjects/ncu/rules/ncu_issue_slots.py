@@ -27,7 +27,7 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_bounds import WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 
@@ -36,7 +36,6 @@ ISSUE = 0.6
 # A scheduler with fewer warps than an arithmetic instruction has cycles (4, CUDA C++ Programming
 # Guide, "Multiprocessor Level") cannot issue in each of them without independent instructions.
 _FEW = 4.0
-_WAVES = "launch__waves_per_multiprocessor"
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _ACTIVE = "smsp__warps_active.avg.per_cycle_active"
 _ELIGIBLE = "smsp__warps_eligible.avg.per_cycle_active"
@@ -60,7 +59,7 @@ def _hit(case: Case) -> Hit | None:
 
 def _advise(hit: Hit) -> str:
     """More warps where few are active, by what keeps them away; else fewer stalls."""
-    active, waves = hit.case.get(_ACTIVE), hit.case.get(_WAVES)
+    active, waves = hit.case.get(_ACTIVE), hit.case.get(WAVES_PER_SM)
     if active is None or active >= _FEW:
         return "remove the top stall reason (sightline stats stalls)"
     if waves is not None and waves < 1:
@@ -79,7 +78,6 @@ check = judge_kernels(
     _hit,
     metrics=(_ISSUE, _ACTIVE, _ELIGIBLE),
     record="--section SchedulerStats",
-    more=(_WAVES,),
     fix=_advise,
     verify="sightline stats stalls AFTER: fewer cycles per issued instruction",
 )

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_bounds import WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
@@ -38,11 +38,10 @@ RULE = Rule("ncu-latency", "Latency bound")
 # Nsight Compute speaks of occupancy below 80 % (2024.1, rule TheoreticalOccupancy).
 _FULL_PCT = 80.0
 _OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
-_WAVES = "launch__waves_per_multiprocessor"
 
 
 def _hit(case: Case) -> Hit | None:
-    if case.light is None or not case.waits or (case.get(_WAVES) or 1.0) < 1:
+    if case.light is None or not case.waits or (case.get(WAVES_PER_SM) or 1.0) < 1:
         return None
     if case.get(SM_PCT) is None or case.get(MEMORY_PCT) is None:
         return None  # the one that was not measured may be the limit
@@ -64,7 +63,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(SM_PCT, MEMORY_PCT),
-    more=(_WAVES, _OCCUPANCY),
+    more=(_OCCUPANCY,),
     record="--section SpeedOfLight",
     summary="{}: the kernel is latency bound.",
     fix=_advise,

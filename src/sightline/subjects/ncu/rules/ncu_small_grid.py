@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_several
-from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks, count_threads
@@ -41,9 +41,8 @@ RULE = Rule(
     "Grid too small for the GPU",
     explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-achieved", "ncu-occupancy-limit"),
 )
-_WAVES = "launch__waves_per_multiprocessor"
 _MOST_IDLE_PCT = 50.0  # ours: beyond it, that SMs are empty is what to say
-_METRICS = ("launch__grid_size", "gpu__time_duration.sum", _WAVES)
+_METRICS = ("launch__grid_size", "gpu__time_duration.sum", WAVES_PER_SM)
 
 
 def _hit(case: Case) -> Hit | None:
@@ -56,7 +55,7 @@ def _hit(case: Case) -> Hit | None:
     idle_pct = max(0.0, 100 * (sms - blocks) / sms)
     if blocks < sms:
         evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
-    waves = case.get(_WAVES)
+    waves = case.get(WAVES_PER_SM)
     room_pct = 100 * (1 - waves) if waves and waves < 1 and case.waits else 0.0
     fits = round(blocks / sms / waves) if waves else 0
     if idle_pct < _MOST_IDLE_PCT and room_pct * case.headroom / 100 > idle_pct and fits > 1:
