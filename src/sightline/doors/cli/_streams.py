@@ -13,7 +13,6 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from sightline.errors import SightlineError
@@ -63,6 +62,7 @@ def _is_stream(text: str) -> bool:
 
 def _keep_stream(given: str) -> Path:
     import atexit
+    import shutil
     from pathlib import Path
 
     from sightline.core.model.cache_folder import open_cache_folder
@@ -80,8 +80,7 @@ def _keep_stream(given: str) -> Path:
         atexit.register(remove_scratch, work)
         path = work / ("standard-input" if given == STANDARD_INPUT else Path(given).name)
         with _open(given) as stream, path.open("xb") as file:
-            for block in _read_blocks(stream):
-                file.write(block)
+            shutil.copyfileobj(stream, file, _BLOCK_BYTES)
     except OSError as error:
         raise InputError(
             f"cannot keep what comes through {_name(given)}",
@@ -119,11 +118,6 @@ def _wait_for_writer(pipe: int) -> bool:
     waiting = select.poll()
     waiting.register(pipe, select.POLLIN | select.POLLHUP)
     return bool(waiting.poll(1000 * WAIT_S))
-
-
-def _read_blocks(stream: BinaryIO) -> Iterator[bytes]:
-    while block := stream.read(_BLOCK_BYTES):
-        yield block
 
 
 def _name(given: str) -> str:
