@@ -370,6 +370,10 @@ class HostThread(Clock):
         done = max(call.start_ns, self._device_drained_ns(self.device))
         self._end_call(call, done + self.sim.grained(duration_ns))
 
+    def call(self, name: str, duration_ns: int) -> None:
+        """Make a call of the runtime that launches nothing."""
+        self._call(name, self.sim.grained(duration_ns))
+
     def load_module(self, duration_ns: int = 900_000) -> None:
         """Load a module with kernels."""
         self._call("cuModuleLoadData", self.sim.grained(duration_ns), ALLOC, layer="driver")
