@@ -1,0 +1,58 @@
+"""Functions at the end of CPU stacks that are not the program's own work: host_functions.tsv."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import polars as pl
+
+# Kinds of rows; no core works in the first, and a thread sleeps in the second.
+IDLE, WAIT, LOCK, MEMORY, COPY, PACK, LOAD = (
+    "idle",
+    "wait",
+    "lock",
+    "memory",
+    "copy",
+    "pack",
+    "load",
+)
+ASLEEP = (IDLE, WAIT)
+
+
+class HostFunction(NamedTuple):
+    """A row: what a name says that the thread does there, and what avoids it."""
+
+    kind: str
+    looks_at: str
+    pattern: str
+    example: str
+    avoid: str
+    source: str
+
+
+@cache
+def list_host_functions() -> tuple[HostFunction, ...]:
+    """The rows of the table, in their order: the first that matches counts."""
+    text = files("sightline.timeline").joinpath("host_functions.tsv").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return tuple(HostFunction(*line.split("\t")) for line in lines[1:])
+
+
+def find_host_functions(frames: pl.DataFrame) -> pl.Series:
+    """For each frame (layer, function, file) its row of `list_host_functions`, or null."""
+    name = pl.col("function").cast(pl.String)
+    file = pl.col("file").cast(pl.String).str.replace_all(r"\\", "/").str.split("/").list.last()
+    places = {
+        "native": pl.when(pl.col("layer") != "python").then(name.str.strip_suffix("_[k]")),
+        # Python 3.11 and later say the class, too: EpollSelector.select.
+        "python": pl.when(pl.col("layer") == "python").then(
+            pl.format("{} {}", name.str.split(".").list.last(), file)
+        ),
+    }
+    known = (
+        pl.when(places[row.looks_at].str.contains(row.pattern)).then(pl.lit(i, pl.Int32))
+        for i, row in enumerate(list_host_functions())
+    )
+    return frames.select(pl.coalesce(*known).alias("function_kind")).to_series()

@@ -1,0 +1,170 @@
+"""What CPU stacks say where nothing else was recorded: which functions ran, and who waited.
+
+A stack's time belongs to the function that it ends in. Where that is one of the standard library or
+of an installed package, the nearest function above it that is the program's own is what a person
+can change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.algebra.trees import climb_to_rows
+from sightline.core.model.run import Run
+from sightline.timeline.host_functions import ASLEEP, find_host_functions, list_host_functions
+
+_TRACE = ["rank", "recording_id"]
+_FUNCTION = ["layer", "function", "file", "module"]
+# Metrics of `stack_weights` that are of the CPU, the one in time first.
+_METRICS = ("cpu_time_ns", "samples")
+# Where packages are installed, and the standard library lies (site and sysconfig of CPython). What
+# stands in angle brackets is no file: <frozen importlib>, or <string> of a dataclass's methods.
+_FOREIGN = r"(?:^|/)(?:site|dist)-packages/|(?:^|/)python3(?:\.\d+t?|\d{1,3})?/(?:lib/)?|^<"
+
+
+@dataclass(frozen=True)
+class HotStacks:
+    """Stacks of the CPU by what they end in.
+
+    `leaves`: a row a function, the longest first: layer, function, file, module; `value` in `unit`
+    ("ns" or "samples"); the `line` with most of it and what that has, `line_value`; `row` of
+    host_functions.tsv or null; `looped`, how much of it is below a callback of asyncio's event
+    loop; `own_function`, `own_file`, `own_line` of the own function that calls it most, itself
+    included, or null.
+    """
+
+    leaves: pl.DataFrame
+    unit: str
+
+    @property
+    def total(self) -> int:
+        """All that was sampled."""
+        return sum_column(self.leaves, "value")
+
+    def list_kind(self, *kinds: str) -> pl.DataFrame:
+        """The leaves that are functions of these kinds."""
+        rows = [i for i, f in enumerate(list_host_functions()) if f.kind in kinds]
+        return self.leaves.filter(pl.col("row").is_in(rows).fill_null(value=False))
+
+    def list_running(self) -> pl.DataFrame:
+        """The leaves in which a thread worked."""
+        rows = [i for i, f in enumerate(list_host_functions()) if f.kind in ASLEEP]
+        return self.leaves.filter(~pl.col("row").is_in(rows).fill_null(value=False))
+
+
+def read_hot_stacks(run: Run) -> HotStacks | None:
+    """The run's CPU stacks, or None where it has none."""
+    return run.once(_read)
+
+
+def _read(run: Run) -> HotStacks | None:
+    weights = _weigh_stacks(run)
+    if weights is None:
+        return None
+    rows, unit = weights
+    frames = run.table("frames").select(*_TRACE, "frame_id", *_FUNCTION, "line")
+    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String))
+    frames = frames.with_columns(row=find_host_functions(frames))
+    ends = (
+        rows.join(_find_owners(run, frames), on=[*_TRACE, "stack_id"])
+        .join(frames, on=[*_TRACE, "frame_id"])
+        .group_by(*_FUNCTION, "line", "own_function", "own_file", "own_line", maintain_order=True)
+        .agg(
+            pl.col("value").sum(),
+            pl.col("row").first(),
+            looped=pl.col("value").filter("is_looped").sum(),
+        )
+        .sort("value", descending=True, maintain_order=True)
+    )
+    owners = ends.group_by(*_FUNCTION, "own_function", "own_file", maintain_order=True).agg(
+        pl.col("value").sum(), pl.col("own_line").first()
+    )
+    owners = owners.sort("value", descending=True, maintain_order=True).unique(
+        _FUNCTION, keep="first", maintain_order=True
+    )
+    lines = ends.group_by(*_FUNCTION, "line", maintain_order=True).agg(
+        pl.col("value", "looped").sum(), pl.col("row").first()
+    )
+    lines = lines.sort("value", descending=True, maintain_order=True)
+    leaves = lines.group_by(_FUNCTION, maintain_order=True).agg(
+        pl.col("value", "looped").sum(),
+        pl.col("row", "line").first(),
+        line_value=pl.col("value").first(),
+    )
+    leaves = leaves.join(owners.drop("value"), on=_FUNCTION, how="left", nulls_equal=True)
+    return HotStacks(leaves.sort("value", "function", descending=[True, False]), unit)
+
+
+def _weigh_stacks(run: Run) -> tuple[pl.DataFrame, str] | None:
+    """Each stack with what it weighs (rank, recording_id, stack_id, value), and the unit."""
+    if not run.rows("stacks"):
+        return None
+    if run.rows("cpu_samples"):
+        samples = run.table("cpu_samples").filter(
+            pl.col("on_cpu").fill_null(value=True) & pl.col("stack_id").is_not_null()
+        )
+        timed = bool(samples.height) and not samples.get_column("weight_ns").null_count()
+        value = pl.col("weight_ns").sum() if timed else pl.len().cast(pl.Int64)
+        rows = samples.group_by(*_TRACE, "stack_id", maintain_order=True).agg(value=value)
+        return (rows, "ns" if timed else "samples") if rows.height else None
+    table = run.table("stack_weights")
+    for metric in _METRICS:
+        mine = table.filter(pl.col("metric").cast(pl.String) == metric)
+        if mine.height:
+            rows = mine.group_by(*_TRACE, "stack_id", maintain_order=True).agg(
+                pl.col("value").sum()
+            )
+            return rows, "ns" if metric.endswith("_ns") else "samples"
+    return None
+
+
+def _find_owners(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
+    """Each stack's last frame, and the nearest own function at or above it.
+
+    rank, recording_id, stack_id, frame_id, own_function, own_file, own_line, is_looped.
+    """
+    stacks = run.table("stacks").select(*_TRACE, "stack_id", "parent_id", "frame_id")
+    known = frames.select(
+        *_TRACE,
+        "frame_id",
+        is_own=_is_own(),
+        is_loop=_is_loop(),
+        own_function="function",
+        own_file="file",
+        own_line="line",
+    )
+    parts = []
+    for mine in stacks.join(
+        known, on=[*_TRACE, "frame_id"], how="left", maintain_order="left"
+    ).partition_by(_TRACE, maintain_order=True):
+        up = find_rows(mine.get_column("stack_id"), mine.get_column("parent_id")).cast(pl.UInt32)
+        wanted = mine.get_column("is_own").fill_null(value=False).arg_true().cast(pl.UInt32)
+        loop = mine.get_column("is_loop").fill_null(value=False).arg_true().cast(pl.UInt32)
+        every = pl.int_range(mine.height, dtype=pl.UInt32, eager=True)
+        owner = climb_to_rows(up, wanted, every)
+        parts.append(
+            mine.with_columns(
+                pl.col("own_function", "own_file", "own_line").gather(owner),
+                is_looped=climb_to_rows(up, loop, every).is_not_null(),
+            )
+        )
+    return pl.concat(parts).select(
+        *_TRACE, "stack_id", "frame_id", "own_function", "own_file", "own_line", "is_looped"
+    )
+
+
+def _is_own() -> pl.Expr:
+    """Whether a frame is of the program itself: with a line, and of no package or library."""
+    file = pl.col("file").fill_null("").str.replace_all(r"\\", "/")
+    named = (file != "") & pl.col("line").is_not_null() & pl.col("row").is_null()
+    return named & ~file.str.contains(_FOREIGN)
+
+
+def _is_loop() -> pl.Expr:
+    """Whether a frame runs a callback of asyncio's event loop (CPython, Lib/asyncio/events.py)."""
+    name = pl.col("function").str.split(".").list.last()
+    return (name == "_run") & pl.col("file").str.contains(r"asyncio[/\\]events\.py$")

@@ -1,0 +1,89 @@
+"""hot-function: recordings of CPU stacks alone, by py-spy of three programs and as folded text.
+
+The programs are in the docstrings of the tests; paths in their recordings were shortened.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sightline
+from sightline.core.model.declare import Finding
+from support.rules import answers
+
+RULE = "hot-function"
+RECORDED = Path(__file__).with_name("recorded")
+
+
+def judge(name: str) -> Finding:
+    (found,) = answers(sightline.open(str(RECORDED / f"stacks_{name}.speedscope.json")), RULE)
+    return found
+
+
+def judge_folded(folder: Path, text: str) -> list[Finding]:
+    path = folder / "stacks.folded"
+    path.write_text(text, encoding="utf-8")
+    return answers(sightline.open(str(path)), RULE)
+
+
+def test_a_loop_over_elements_names_its_line() -> None:
+    """A stencil over lists, line 6: 36 of 40 samples of 10 ms are there, 39 in the function."""
+    found = judge("loop")
+    assert found.summary.startswith("Of 400.0 ms in which a thread ran, 97.5 % is in smooth")
+    assert "(loop.py:6), 92.3 % of it in that line" in found.summary
+    assert "NumPy" in found.fix
+    assert found.cost is not None
+    assert found.cost.amount == 390_000_000
+
+
+def test_work_in_an_event_loop_is_said_to_block_it() -> None:
+    """An asyncio server whose handlers write JSON for 3 ms each, and sleep between."""
+    found = judge("serve")
+    assert "JSONEncoder.iterencode" in found.summary
+    assert "called by parse (serve.py:6)" in found.summary
+    assert found.evidence[0].startswith("97.0 % in callbacks of asyncio's event loop")
+    assert "to_thread" in found.fix
+    assert "threads wait for 4" not in found.summary
+
+
+def test_threads_of_a_pool_wait_for_its_processes() -> None:
+    """multiprocessing.Pool.map: what its processes do was not recorded."""
+    found = judge("pool")
+    assert found.title == "Threads wait for most of the time"
+    assert "called by main (pool.py:10)" in found.summary
+    assert "--subprocesses" in found.fix
+
+
+def test_idle_cores_and_names_that_nobody_knows_are_not_hot(tmp_path: Path) -> None:
+    text = "swapper;intel_idle 900\nprog;[unknown] 60\nprog;main;sweep 40\n"
+    (found,) = judge_folded(tmp_path, text)
+    assert found.summary.startswith("Of 100 samples in which a thread ran, 40.0 % is in sweep")
+    assert "beside it no thread runs for 900 samples" in found.evidence
+
+
+def test_what_the_allocator_takes_is_told_with_its_remedy(tmp_path: Path) -> None:
+    (found,) = judge_folded(tmp_path, "prog;main;grow;_int_malloc 70\nprog;main;sum 30\n")
+    assert "70.0 % is in _int_malloc" in found.summary
+    assert "allocate before the loop" in found.fix
+
+
+def test_a_garbage_collector_is_told_as_one(tmp_path: Path) -> None:
+    """No function of it stands out, all together do."""
+    names = [f"gc_sweep_{n}" for n in range(15)] + [f"work_{n}" for n in range(15)]
+    samples = "".join(
+        f"julia 7 {1 + n / 100:.6f}: 10000000 cpu-clock:\n"
+        f"\t401000 {name}+0x1 (/usr/lib/libjulia-internal.so)\n"
+        "\t400000 main+0x2 (/usr/bin/julia)\n\n"
+        for n, name in enumerate(names)
+    )
+    path = tmp_path / "perf.txt"
+    path.write_text(samples, encoding="utf-8")
+    (found,) = answers(sightline.open(str(path)), RULE)
+    assert "50.0 % collects garbage in Julia" in found.summary
+    assert "allocate less" in found.fix
+
+
+def test_few_samples_and_flat_profiles_say_nothing(tmp_path: Path) -> None:
+    assert judge_folded(tmp_path, "prog;main;sum 3\n") == []
+    flat = "".join(f"prog;main;f{n} 5\n" for n in range(20))
+    assert judge_folded(tmp_path, flat) == []
