@@ -57,7 +57,19 @@ class Hit:
             return False
         if self.is_symptom:
             return self.case.waits
-        return self.relieves_limit or not self.case.at_limit
+        return self.relieves_limit or not (self.case.at_limit or self._is_bound_elsewhere)
+
+    @property
+    def _is_bound_elsewhere(self) -> bool:
+        """Whether the unit that binds the kernel has as much to do afterwards as it has today."""
+        now, after = self.case.busiest, self.next_limit
+        return (
+            self.relieved is None
+            and now is not None
+            and after is not None
+            and now.pct >= LATENCY_PCT
+            and after.pct >= now.pct
+        )
 
     @property
     def _above_floor_pct(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case, HotLine
 from sightline.diagnosis.kernel_cases import load_amd_cases, load_cases, require_sm_count
@@ -21,6 +21,8 @@ THEORETICAL_PCT = 80.0
 # A finding that costs less of all profiled time than this is a note. Ours: below it, noise of
 # the measurement (a few per cent between runs with locked clocks) is as large as the gain.
 NOTE_PCT = 5.0
+# And less than this is nothing that anybody would act on (ours: a thousandth).
+NOTHING_PCT = 0.1
 
 # What the caller of a library can change about its kernels: cuBLAS, "Tensor Core Usage"; PyTorch,
 # "Performance Tuning Guide"; CUB's pages on its device-wide algorithms.
@@ -132,8 +134,8 @@ def make_findings(
 
     Of a kernel that a unit binds (60 % of its peak) that warps wait is not said at all. Of a kernel
     at its limit all is a note but what takes work off the unit that is there, and what
-    is `about_limit`. That leads, if it gains nothing and the kernel takes most of the profiled
-    time: it says what the run is bound by.
+    is `about_limit`. That leads, if it gains nothing and kernels that the same unit binds take most
+    of the profiled time: it says what the run is bound by.
     """
     total = sum(c.time_ns for c in every) or 1.0
     groups: dict[tuple[str, str], list[Hit]] = {}
@@ -142,10 +144,13 @@ def make_findings(
             continue  # a unit binds the kernel: that warps wait for it is no news
         row = hit.case.facts.row
         groups.setdefault((row["name"] or row["kind"], hit.subject), []).append(hit)
+    leading = _find_leading(groups, total) if about_limit else {}
     for (name, subject), group in groups.items():
         worst = max(group, key=lambda h: h.case.time_ns * h.gain_pct)
         gain = sum(h.case.time_ns * h.gain_pct / 100 for h in group)
         pct = 100 * gain / total
+        if 0 < pct < NOTHING_PCT:
+            continue
         scope = "global" if worst.weight_pct is None else "local"
         sentence = summary.format(worst.evidence) if isinstance(summary, str) else summary(worst)
         sentence = sentence[:1].upper() + sentence[1:]
@@ -162,6 +167,7 @@ def make_findings(
                     _count_launches(len(group), len(every))
                     + f", {format_ns(sum(h.case.time_ns for h in group))}",
                     *([] if line is None else [_describe_hot_line(line)]),
+                    *leading.get((name, subject), ()),
                 ),
                 where={
                     "kernel": name,
@@ -183,10 +189,33 @@ def make_findings(
             if pct >= NOTE_PCT and (about_limit or worst.may_gain) and library is None
             else "info",
             confidence="medium" if scope == "global" else "low",
-            states_limit=about_limit
-            and not gain
-            and 2 * sum(h.case.time_ns for h in group) > total,
+            states_limit=not gain and (name, subject) in leading,
         )
+
+
+def _find_leading(
+    groups: dict[tuple[str, str], list[Hit]], total: float
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The longest kernel of each unit that binds most of the time, and what is said of the others.
+
+    `total` is the profiled time in ns.
+    """
+    times = {key: sum(h.case.time_ns for h in group) for key, group in groups.items()}
+    leading: dict[tuple[str, str], tuple[str, ...]] = {}
+    for subject in dict.fromkeys(subject for _, subject in groups):
+        mine = [key for key in groups if key[1] == subject]
+        together = sum(times[key] for key in mine)
+        if 2 * together <= total:
+            continue
+        longest = max(mine, key=lambda key: times[key])
+        others = len(mine) - 1
+        leading[longest] = ()
+        if others:
+            leading[longest] = (
+                f"so it is for {format_several(others, 'other kernel')}: "
+                f"{format_pct(100 * together / total)} of the profiled time together",
+            )
+    return leading
 
 
 def _describe_hot_line(line: HotLine) -> str:

@@ -59,7 +59,9 @@ def rank_findings(
             ONCE in f.where,
             behind[i],
             -led[i],
-            _count_steps_to_cause(f.rule, rules),
+            _count_steps_to_cause(f.rule, rules)
+            if "kernel" in f.where
+            else _is_explained(f, priced, rules),
             -_weigh_gain(f),
             -_take_gain(f, "bytes"),
             -_take_gain(f, "j"),
@@ -135,6 +137,18 @@ def _count_steps_to_cause(rule: str, rules: Mapping[str, Rule]) -> int:
     """How far above the deepest cause a rule stands in the tree of what explains what."""
     below = [r.name for r in rules.values() if rule in r.explains]
     return 1 + max(_count_steps_to_cause(name, rules) for name in below) if below else 0
+
+
+def _is_explained(symptom: Finding, found: Sequence[Finding], rules: Mapping[str, Rule]) -> bool:
+    """Whether another finding explains most of it: it gains at least half."""
+    mine = symptom.gain
+    return any(
+        cause.rule in rules
+        and symptom.rule in rules[cause.rule].explains
+        and (mine is None or 2 * _take_gain(cause, mine.unit) >= mine.amount)
+        for cause in found
+        if not cause.abstained
+    )
 
 
 def _is_unsure(found: Finding) -> bool:

@@ -99,7 +99,7 @@ def _add_up_stretches(run: Run, nodes: pl.DataFrame, rank: int) -> RecorderCost 
     taken = (slowed * length).clip(upper_bound=_MOST_OF_STRETCH_NS).round().cast(pl.Int64)
     framed = pl.when(in_frame & (length < _SHORT_FRAME_NS)).then(length).otherwise(0)
     summed = events.select("at", taken=(taken + framed).shift(1).fill_null(0).cum_sum())
-    # In order, so the last of a moment is the one before another; hashing all takes four times that.
+    # In order, so the last of a moment is the one before another: hashing them takes longer.
     known = summed.filter(pl.col("at").ne_missing(pl.col("at").shift(-1)))
     return RecorderCost(known.get_column("at"), known.get_column("taken"))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sightline.roofline.facts import CYCLES, SM_CLOCK, TIME, Facts
-from sightline.roofline.flops import FMA_PEAK, OPS_PATH
+from sightline.roofline.flops import FMA_PEAK, OPS_PATH, count_work
 from sightline.roofline.hardware import FLOP_PER_CLOCK, Gpu, find_gpu
 from sightline.roofline.rates import ARCHITECTURES
 
@@ -80,6 +80,13 @@ def find_compute_peak(facts: Facts, precision: str) -> Peak:
         if printed is None and highest:
             return Peak(units * rate * highest, None, reached, "device attributes")
     return Peak(printed, None, reached, "table" if printed is not None else None)
+
+
+def compare_to_peak(facts: Facts, precision: str) -> float | None:
+    """What a kernel computes of its GPU's peak of a precision, part of 1; None where not known."""
+    work = next((w for w in count_work(facts) if w.precision == precision), None)
+    peak = find_compute_peak(facts, precision).best
+    return work.per_s / peak if work is not None and work.per_s and peak else None
 
 
 def _counted_peak(facts: Facts, precision: str) -> float | None:

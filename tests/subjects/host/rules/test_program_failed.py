@@ -98,6 +98,16 @@ def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
         ("sh: line 1: 77 Segmentation fault (core dumped) ./a\n", "Segmentation fault"),
         ("a: a.c:3: main: Assertion `n > 0' failed.\n", "Assertion"),
         (f"{TRACEBACK}{'a.' * 300}Error: x\n", "a.a.a."),
+        # nvhpc's OpenACC runtime, gfortran's library, Julia and Open MPI, as they write it.
+        (
+            "host:0x1 device:0x2 size:80 presentcount:0+1 line:39 name:a\n"
+            "FATAL ERROR: variable in data clause is partially present on the device: name=b\n"
+            " file:/a/main.cpp main line:62\n",
+            "partially present",
+        ),
+        ("At line 9 of file a.f90\nFortran runtime error: End of file\n", "End of file"),
+        ("ERROR: LoadError: Out of GPU memory\nStacktrace:\n [1] a\n", "Out of GPU memory"),
+        ("MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n", "MPI_ABORT"),
     ],
 )
 def test_what_c_programs_print(text: str, line: str) -> None:

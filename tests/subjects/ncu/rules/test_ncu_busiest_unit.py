@@ -79,3 +79,25 @@ def test_an_l1_that_few_sms_use(tmp_path: Path) -> None:
     lit = {SM: 1.0, MEMORY: 2.0, L1: 97.0, "launch__waves_per_multiprocessor": 0.01}
     run = profiled(tmp_path, lit, blocks=1)
     assert "ncu-small-grid" in [f.rule for f in sightline.findings(run) if not f.abstained]
+
+
+def test_kernels_that_the_same_unit_binds_lead_together(tmp_path: Path) -> None:
+    """45 and 30 % of the time: neither is most of it, both are."""
+    dram = f"gpu__dram_throughput.{ENDING}"
+    parts = {"a(int *)": 450_000.0, "b(int *)": 300_000.0, "c(int *)": 250_000.0}
+    kernels = [
+        Kernel(
+            name=name,
+            grid=(1600, 1, 1),
+            metrics={
+                SM: 50.0 if name != "c(int *)" else 70.0,
+                MEMORY: 75.0 if name != "c(int *)" else 30.0,
+                dram: 75.0 if name != "c(int *)" else 30.0,
+                TIME: time,
+            },
+        )
+        for name, time in parts.items()
+    ]
+    first = sightline.findings(opened(tmp_path, report(kernels)))[0]
+    assert (first.rule, first.where["kernel"]) == (RULE, "a(int *)")
+    assert "so it is for 1 other kernel: 75.0 % of the profiled time together" in first.evidence

@@ -63,3 +63,10 @@ def test_rates_of_double_precision(tmp_path: Path) -> None:
         evidence=["50.0 % of the fp64 instructions"],
         fix="--fmad=true",
     )
+
+
+def test_far_from_the_peak_nothing_is_gained(tmp_path: Path) -> None:
+    """Without the pipe's figure its rate weighs: 2 MFLOP/s of an A10G are no arithmetic to save."""
+    counts = {name: 1_000.0 for name in METRICS if name.startswith("smsp")}
+    run = profiled(tmp_path, counts, time=1_000_000.0)
+    assert_silent(run, RULE)

@@ -47,3 +47,10 @@ def test_silence(tmp_path: Path) -> None:
 def test_its_name_is_no_tool_of_one_vendor() -> None:
     """It is asked on AMD's profiles, too, whose screen shows the rule's name."""
     assert "ncu" not in RULE
+
+
+def test_many_kernels_that_nobody_measured_lead_too(tmp_path: Path) -> None:
+    run = kernels(tmp_path, {TIME: 4_900.0}, {TIME: 5_100.0})
+    (found,) = answers(run, RULE)
+    assert found.states_limit
+    assert "tiled: 1 launch, 5.100 µs, 51.0 % of that time" in found.evidence[0]

@@ -22,6 +22,10 @@ _VERSION = r"_v\d+$"  # of a call's name
 # The version of a kernel of the Windows Subsystem for Linux ends so (microsoft/WSL2-Linux-Kernel).
 _WSL = r"(?i)microsoft-standard"
 _RECORD = "Record with --trace=cuda, and check the profiler's messages."
+_PERHAPS_FAILED = (
+    "Record with --trace=cuda; if it was, look at what the program printed: where the driver or "
+    "its library is not found, every call fails at once, and none is recorded."
+)
 
 
 def saw_no_cuda(db: Database) -> bool:
@@ -98,7 +102,7 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             "the GPU (without --duration, or a longer one), and the process that does "
             "(--trace-fork-before-exec=true).",
         )
-    return "", _RECORD
+    return "", _PERHAPS_FAILED
 
 
 def _find_failure(calls: pl.DataFrame) -> tuple[str, int] | None:

@@ -13,12 +13,17 @@ from sightline.core.redaction import hide_homes
 from sightline.formats.nvidia._nsys.database import Database
 
 # `traceback` of Python's standard library; libstdc++'s verbose terminate handler; glibc's abort
-# messages and what shells add of a signal.
+# messages and what shells add of a signal; the runtimes of OpenACC (nvhpc), OpenMP offloading
+# (LLVM), Fortran (gfortran, ifort, flang), Julia, Rust and Go; Open MPI's and MPICH's aborts.
 _TRACEBACK = "Traceback (most recent call last):"
 _RAISED = re.compile(r"^(?:[A-Za-z_][\w.]*)(?:Error|Exception|Interrupt|Exit)\b(?::.*)?$", re.M)
 _ENDED = re.compile(
     r"^(?:terminate called .*|.*Segmentation fault.*|.*Assertion .* failed\..*|"
-    r"\*\*\* .* \*\*\*: terminated|free\(\): .*|malloc\(\): .*|double free .*)$",
+    r"\*\*\* .* \*\*\*: terminated|free\(\): .*|malloc\(\): .*|double free .*|Bus error.*|"
+    r"FATAL ERROR: .*|Accelerator Fatal Error: .*|Libomptarget fatal error.*|"
+    r"Fortran runtime error: .*|forrtl: (?:severe|error).*|Error termination\..*|ERROR STOP.*|"
+    r"ERROR: LoadError: .*|thread '.*' panicked at .*|panic: .*|"
+    r"MPI_ABORT was invoked.*|Abort\(\d+\) on node .*)$",
     re.M,
 )
 _LONGEST = 160

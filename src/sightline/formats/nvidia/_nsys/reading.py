@@ -11,8 +11,11 @@ from sightline.formats.nvidia._nsys.folder import FolderDatabase
 from sightline.formats.nvidia._nsys.report.container import is_report
 from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 
-# Any of these makes it an export; the first is in all that were seen.
+# Any of these makes it an export; the first is in all that were seen from 2021 on.
 _OWN_TABLES = ("TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", "EXPORT_META_DATA")
+# Versions of 2020 say nothing of the session: their texts beside one of their tables of events.
+_TEXTS = "StringIds"
+_EVENT_TABLES = ("OSRT_API", "NVTX_EVENTS", "SCHED_EVENTS", "COMPOSITE_EVENTS", "PROFILER_OVERHEAD")
 
 
 def read_export(source: Source, options: ImportOptions) -> Imported:
@@ -24,6 +27,7 @@ def read_export(source: Source, options: ImportOptions) -> Imported:
     try:
         names = db.tables
         own = any(name in names for name in _OWN_TABLES)
+        own = own or (_TEXTS in names and any(name in names for name in _EVENT_TABLES))
         if not own and not any(name.startswith("CUPTI_ACTIVITY_KIND_") for name in names):
             raise _foreign(db, source.given)
         imported = tables.build_tables(db, target.read_metadata(db), options)

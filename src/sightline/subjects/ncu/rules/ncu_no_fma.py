@@ -33,6 +33,8 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.flops import METRICS as FLOP_METRICS
+from sightline.roofline.peaks import compare_to_peak
 
 RULE = Rule("ncu-no-fma", "Multiply and add not fused")
 SHARE = 0.1
@@ -64,7 +66,11 @@ def _hit(case: Case, kind: str) -> Hit | None:
         return None
     evidence = f"{format_pct(100 * (add + mul) / total)} of the {word} instructions are not fused"
     limit = case.find_next_limit({SM: 100.0})
-    return Hit(case, 50 * (add + mul) / total, case.get(*pipes), evidence, word, limit)
+    weight = case.get(*pipes)
+    if weight is None:  # a product or a sum takes the slot of both
+        share = compare_to_peak(case.facts, word)
+        weight = None if share is None else 100 * share * 2 * total / (total + fma)
+    return Hit(case, 50 * (add + mul) / total, weight, evidence, word, limit)
 
 
 def _find(case: Case) -> Iterator[Hit]:
@@ -75,7 +81,7 @@ check = judge_kernels(
     RULE,
     _find,
     metrics=(*_COUNTS, *(f"{name}.per_cycle_elapsed" for name in _COUNTS)),
-    more=[name for _, *names in _PIPES.values() for name in names],
+    more=[*(name for _, *names in _PIPES.values() for name in names), *FLOP_METRICS],
     record="--section InstructionStats",
     fix="write a * b + c as one expression, keep --fmad=true, or call fma()",
     verify="sightline stats instruction_mix AFTER: more FFMA or DFMA, fewer additions",

@@ -2,18 +2,19 @@
 
 Symptom
     Of kernels that take a twentieth of all profiled time the report has the duration and little
-    else; or of one that takes more than half of it.
+    else; or of those that take more than half of it.
 
 Why it hurts
     All that can be said is about the others.
 
 Evidence
     The kernels' share of the profiled time; neither of the two throughputs of Speed of Light was
-    collected for them.
+    collected for them. Where their arithmetic was counted, what that is of the GPU's peak: far from
+    it, memory accesses or waiting take the time.
 
 Threshold
-    A twentieth of the profiled time (ours: less is a note in any other rule, too). One kernel of
-    half of it leads: it outweighs all others together.
+    A twentieth of the profiled time (ours: less is a note in any other rule, too). Half of it
+    leads: it outweighs all others together.
 
 Fix
     Profile that kernel with all sections: ncu --set full -k regex:NAME -c 1.
@@ -32,15 +33,19 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_pct, format_several
+from sightline.core.units import format_flop_rate, format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.roofline.amd_kernels import load_amd_kernels
 from sightline.roofline.chart import shorten_name
-from sightline.roofline.facts import load_facts
+from sightline.roofline.facts import Facts, load_facts
+from sightline.roofline.flops import METRICS as FLOP_METRICS
+from sightline.roofline.flops import count_work
+from sightline.roofline.peaks import compare_to_peak
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("unmeasured-kernel", "Metrics missing")
 MOST, LEAST = 0.5, 0.05
+FEW = 0.1  # of the peak (ours: what a kernel bound by arithmetic reaches six times, LATENCY_PCT)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -53,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     times: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
     measured = set()
-    nvidia = [f for f in load_facts(run, [SM_PCT, MEMORY_PCT]) if not f.is_amd]
+    nvidia = [f for f in load_facts(run, [SM_PCT, MEMORY_PCT, *FLOP_METRICS]) if not f.is_amd]
     for facts in [*nvidia, *(k.facts for k in load_amd_kernels(run))]:
         name = facts.row["name"] or facts.row["kind"]
         times[name] += float(facts.row["duration_ns"] or 0)
@@ -66,6 +71,11 @@ def check(run: Run) -> Iterator[Finding]:
     if not missing or not whole or lost < LEAST * whole:
         return
     name, is_most = missing[0], times[missing[0]] >= MOST * whole
+    longest = max(
+        (f for f in nvidia if (f.row["name"] or f.row["kind"]) == name),
+        key=lambda f: f.ns or 0,
+        default=None,
+    )
     which = shorten_name(name)
     yield build_finding(
         RULE,
@@ -77,8 +87,9 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             (
                 f"{which}: {format_several(counts[name], 'launch', 'launches')}, "
-                f"{format_ns(times[name])}",
+                f"{format_ns(times[name])}, {format_pct(100 * times[name] / whole)} of that time",
                 "neither the compute nor the memory throughput was collected",
+                *([] if longest is None else _describe_arithmetic(longest)),
             ),
             where={"kernel": name},
         ),
@@ -86,5 +97,17 @@ def check(run: Run) -> Iterator[Finding]:
         title=f"{RULE.title} for the largest kernel: {which}" if is_most else RULE.title,
         severity="info",
         confidence="high",
-        states_limit=is_most,
+        states_limit=lost >= MOST * whole,
     )
+
+
+def _describe_arithmetic(facts: Facts) -> Iterator[str]:
+    """What a kernel computes beside its GPU's peak, where that was counted and is far below."""
+    for work in count_work(facts):
+        share = compare_to_peak(facts, work.precision)
+        if share is not None and work.per_s and share < FEW:
+            yield (
+                f"it computes {format_flop_rate(work.per_s)} in {work.precision}, "
+                f"{format_pct(100 * share)} of the GPU's peak: memory accesses or waiting take "
+                "its time, and no arithmetic"
+            )
