@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from sightline.core.model.run import Run
 from sightline.roofline.hardware import find_gpu
+from sightline.roofline.rates import ARCHITECTURES
 
 # Most machines hold eight GPUs, and their links end there.
 MACHINE_RANKS = 8
 MACHINE, NETWORK = "machine", "network"
+# What sixteen lanes of PCI Express carry each way, bytes/s, by the generation that NVIDIA's white
+# papers name for an architecture; a packet of 256 bytes has 26 of its own (PCI Express Base
+# Specification 4.0, transaction layer). An H100's 57.3 GB/s is what copies reach.
+_LANES = {3: 15.75e9, 4: 31.5e9, 5: 63.0e9}
+_PAYLOAD = 256 / (256 + 26)
+_GENERATIONS = {
+    "volta": 3,
+    "turing": 3,
+    "ampere": 4,
+    "ampere-gaming": 4,
+    "ada": 4,
+    "ada-gaming": 4,
+    "hopper": 5,
+    "blackwell": 5,
+    "blackwell-ultra": 5,
+    "blackwell-gaming": 5,
+}
+# Of older GPUs (CUDA C++ Programming Guide, "Compute Capabilities"), which all have the third.
+_OLD = ("3.", "5.", "6.")
+# GPUs that reach the processor's memory by NVLink: these links are faster.
+_COHERENT = re.compile(r"GH200|GB[23]00|Tegra|Orin|Thor|Spark|GB10", re.IGNORECASE)
 
 
 def find_link(run: Run) -> float | None:
@@ -20,6 +46,20 @@ def find_link(run: Run) -> float | None:
         if gpu is not None:
             return gpu.number("link_bandwidth")
     return None
+
+
+def find_host_link(device: Mapping[str, Any]) -> float | None:
+    """What copies between a device (a row of `devices`) and its host reach at most, bytes/s.
+
+    Each way; None where its generation is not known, or it is no PCI Express.
+    """
+    name, capability = device.get("name") or "", device.get("compute_capability") or ""
+    if _COHERENT.search(name):
+        return None
+    gpu = find_gpu(name, device.get("memory_bytes"))
+    known = (gpu and gpu.text("architecture")) or ARCHITECTURES.get(capability) or ""
+    generation = _GENERATIONS.get(known, 3 if capability.startswith(_OLD) else None)
+    return None if generation is None else _LANES[generation] * _PAYLOAD
 
 
 def name_link(members: pl.Expr, group_size: pl.Expr) -> pl.Expr:

@@ -10,7 +10,9 @@ from sightline.core.algebra.intervals import measure_cover, measure_cover_betwee
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
+from sightline.roofline.links import find_host_link
 from sightline.timeline.classes import COMPUTE, list_class
+from sightline.timeline.copies import SMALL_BYTES
 
 _DEVICE = ["rank", "device_id"]
 _LANE = [*_DEVICE, "stream_id"]
@@ -31,6 +33,8 @@ class LinkUse:
     `pct` how long it is in either, of the window; `streams` how many they are on;
     `same_stream_pct` how many of them have all kernels of their device on their own stream;
     `other_ns` how long copies of the other direction take, and `both_ns` how long both run at once.
+    `least_ns` is what their bytes take on the link from pinned memory, 0 where that is not known:
+    nothing hides more than what is beside it.
     """
 
     is_pinned: bool
@@ -41,6 +45,12 @@ class LinkUse:
     way: str | None = None
     other_ns: int = 0
     both_ns: int = 0
+    least_ns: int = 0
+
+    @property
+    def floor_ns(self) -> int:
+        """What must remain of them however well they are hidden."""
+        return self.busy_ns if self.is_limit else 0 if self.is_pinned else self.least_ns
 
     @property
     def is_limit(self) -> bool:
@@ -61,6 +71,11 @@ class LinkUse:
             lines.append(
                 f"{format_pct(self.same_stream_pct)} of these copies share their stream with all "
                 f"kernels, {beside} overlap them"
+            )
+        if self.floor_ns and not self.is_limit:
+            lines.append(
+                f"from pinned memory, at what the link reaches, their bytes take "
+                f"{format_ns(self.floor_ns)}"
             )
         if self.is_limit and self.other_ns:
             lines.append(
@@ -103,7 +118,33 @@ def measure_link(run: Run, copies: pl.DataFrame) -> LinkUse:
         way=way,
         other_ns=other_ns,
         both_ns=both_ns,
+        least_ns=0 if way is None else _measure_least(run, copies),
     )
+
+
+def _measure_least(run: Run, copies: pl.DataFrame) -> int:
+    """What these copies' bytes take at the link's rate, on the device where that is most, ns.
+
+    A rate that some copy reached here is one that the link has.
+    """
+    if not {"HtoD", "DtoH"} & set(copies.get_column("copy_kind").unique().to_list()):
+        return 0
+    ops = run.table("device_ops", [*_DEVICE, "copy_kind", "bytes", "start_ns", "end_ns"])
+    large = ops.filter(
+        pl.col("copy_kind").is_in(list(_OTHER_WAY)) & (pl.col("bytes") >= SMALL_BYTES)
+    )
+    reached = 1e9 * float(large.select((pl.col("bytes") / _LENGTH).max()).item() or 0.0)
+    most = 0
+    for device in run.table("devices").iter_rows(named=True):
+        rate = find_host_link(device)
+        mine = copies.filter(
+            pl.col("rank") == device["rank"], pl.col("device_id") == device["device_id"]
+        )
+        if rate is None or mine.is_empty():
+            continue
+        least = pl.min_horizontal(_LENGTH, pl.col("bytes") * 1e9 / max(rate, reached))
+        most = max(most, int(mine.select(least.sum()).item() or 0))
+    return most
 
 
 def _measure_link(run: Run) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from support import exports
 from support.copies import exposed_for, hidden_for, transfer
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import kernel, launched, opened
+from synth_nsys import Export
 
 RULE, NAME = "pageable-copies", "Memcpy HtoD (Pageable -> Device)"
 
@@ -60,3 +64,25 @@ def test_the_call_that_blocks_leaves_a_gap(tmp_path: Path) -> None:
 
 def test_pinned_memory(tmp_path: Path) -> None:
     assert_silent(exposed_for(tmp_path, 400, "Memcpy HtoD (Pinned -> Device)"), RULE)
+
+
+def test_pinned_copies_still_take_what_the_link_needs(tmp_path: Path) -> None:
+    """16 MiB in 3 ms on an RTX 2080 Ti, PCI Express 3: 15.75 × 256/282 GB/s leave 1.173 ms."""
+    export = Export()
+    export.add(
+        "TARGET_INFO_GPU",
+        id=0,
+        name="NVIDIA GeForce RTX 2080 Ti",
+        smCount=68,
+        computeMajor=7,
+        computeMinor=5,
+    )
+    size, us = 16 << 20, 1_000
+    export.api("cudaMemcpy", 0, 3_010 * us, 1)
+    export.copy(1, 10 * us, 3_010 * us, 1, size, 0, 2)
+    export.api("cudaLaunchKernel", 3_020 * us, 3_025 * us, 2)
+    export.kernel("histogram", 3_030 * us, 3_630 * us, 2)
+    (found,) = answers(exports.opened(tmp_path, export), RULE)
+    window, least = 3_620 * us, round(size * 282 / 256 / 15.75)
+    assert found.gain_ns == pytest.approx(window - least, abs=2)
+    assert any("their bytes take 1.173 ms" in line for line in found.evidence)

@@ -89,7 +89,7 @@ def find_exposed_copies(
             bound_ns=worst,
             behind_ns=0 if gaps.is_needed else gaps.behind_ns,
             # What is hidden still takes its time on the link.
-            floor_ns=link.busy_ns if link.is_limit else 0,
+            floor_ns=link.floor_ns,
             change=None
             if gaps.is_needed
             else lambda nodes: remove_ops(
