@@ -120,3 +120,15 @@ def test_a_first_run_is_said_to_be_one(tmp_path: Path) -> None:
 def test_a_run_that_loads_nothing_is_no_first_run(tmp_path: Path) -> None:
     run = first_run(tmp_path, pauses=3, loading_us=900)
     assert "Nothing but a first run" not in {f.title for f in findings(run)}
+
+
+def test_a_step_that_loads_each_of_its_kernels_is_a_first_run(tmp_path: Path) -> None:
+    """Half of 43 pauses load code: no few of them are most of it, and none comes again."""
+    events, at = [], 0
+    for number in range(44):
+        events += launched(at, kernel(f"k{number}", at + 20, 100), dur=5)
+        if number % 2:
+            events += [call("cuLibraryLoadData", at + 200, 9_000)]
+        at += 10_000
+    first = next(f for f in findings(opened(tmp_path, events)) if not f.abstained)
+    assert (first.rule, first.title) == ("start-up", "Nothing but a first run")
