@@ -15,6 +15,7 @@ import sightline
 import synth_rocm
 from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
+from formats import test_proton_cycles as cycles
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
@@ -128,6 +129,9 @@ def write_seeds(folder: Path) -> list[Seed]:
         path = folder / f"{name}.stacks"
         path.write_text(text)
         seeds.append(Seed(name, path))
+    path = folder / "regions.json"
+    path.write_text(cycles.TWO_WARPS)
+    seeds.append(Seed("proton_cycles", path))
     seeds += _write_jobs(folder / "jobs")
     for _, name, text in served.FILES:
         path = folder / name

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import sightline
+from support import exports
 from support.rules import answers, assert_silent
 from support.traces import call, computed, kernel, launched, opened, queued, told
+from synth_nsys import Export
 
 RULE = "device-busy"
 
@@ -133,3 +135,21 @@ def test_registers_that_leave_little_room(tmp_path: Path) -> None:
     few = launched(0, kernel("fit_lines", 10, 1_000, **shape | {"registers per thread": 40}))
     (found,) = answers(opened(tmp_path, few, "few.json", deviceProperties=[gpu]), RULE)
     assert "room" not in found.fix
+
+
+def test_what_is_faster_than_a_first_version_of_a_well_known_algorithm(tmp_path: Path) -> None:
+    """A product that the program wrote itself, and a library's, which nobody rewrites."""
+
+    def advise(name: str, folder: Path) -> str:
+        export = Export()
+        export.add("TARGET_INFO_GPU", id=0, name="NVIDIA RTX A5000", smCount=64)
+        for n in range(2):
+            at = n * 1_000_000
+            export.api("cudaLaunchKernel", at, at + 5_000, n + 1)
+            export.kernel(name, at + 10_000, at + 1_009_000, n + 1, gridX=4096, blockX=256)
+        (found,) = answers(exports.opened(folder, export), RULE)
+        return found.fix or ""
+
+    assert advise("matrixMultiply(float*, float*)", tmp_path / "own").startswith("cuBLAS")
+    assert advise("update_cells(float*)", tmp_path / "other").startswith("profile it")
+    assert "cuBLAS" not in advise("ampere_sgemm_128x64_tn", tmp_path / "library")

@@ -1,0 +1,88 @@
+"""Within a kernel: which of its marked regions its warps spend their cycles in.
+
+Symptom
+    A trace of a kernel's own regions by warp (Triton's intra-kernel profiler), in clock cycles.
+
+Why it hurts
+    What a block does before and after its main loop (addresses, first loads, the epilogue's stores)
+    computes nothing of the result, and is paid for by each block.
+
+Evidence
+    The cycles of all warps, by region, without those of the regions within it.
+
+Threshold
+    Two regions at least (of one there is nothing to compare).
+
+Fix
+    Let the smaller regions overlap the largest: a persistent kernel whose epilogue runs beside the
+    next tile's loop, asynchronous stores, or more of the loop for each block.
+
+False positives
+    Regions that run at once on different warps (a producer and its consumers).
+
+References
+    Triton, Proton documentation: intra-kernel profiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_count, format_pct
+from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
+
+RULE = Rule("kernel-regions", "Where the kernel's cycles go")
+
+_KEY = ["rank", "recording_id"]
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding."""
+    if not run.rows("stack_weights") or run.rows("device_ops"):
+        return
+    regions = _sum_regions(run)
+    whole = sum_column(regions, "value")
+    if regions.height < 2 or not whole:
+        return
+    name, most = regions.row(0)
+    others = 100 * (1 - most / whole)
+    yield build_finding(
+        RULE,
+        f"{format_pct(100 * most / whole)} of the {format_count(whole)} cycles in marked regions "
+        f"are in {name}; the others take {format_pct(others)}.",
+        Evidence(
+            [
+                f"{format_pct(100 * value / whole)} {region}, {format_count(value)} cycles"
+                for region, value in regions.head(MAX_ROWS).rows()
+            ],
+            rows=regions.head(MAX_ROWS).to_dicts(),
+        ),
+        Advice(
+            fix=f"let the other regions run beside {name}: a persistent kernel, asynchronous loads "
+            "and stores, or more of it for each block",
+            verify="sightline report AFTER: regions by cycles",
+            sources=("Triton, Proton documentation: intra-kernel profiling",),
+        ),
+        severity="info",
+        confidence="medium",
+        states_limit=True,
+    )
+
+
+def _sum_regions(run: Run) -> pl.DataFrame:
+    """Cycles by region, the largest first: `function`, `value`; no rows of another recording's."""
+    weights = run.table("stack_weights").filter(pl.col("metric").cast(pl.String) == "cycles")
+    frames = run.table("frames").filter(pl.col("layer").cast(pl.String) == "phase")
+    stacks = run.table("stacks").select(*_KEY, "stack_id", "frame_id")
+    return (
+        weights.join(stacks, on=[*_KEY, "stack_id"])
+        .join(frames.select(*_KEY, "frame_id", "function"), on=[*_KEY, "frame_id"])
+        .group_by(pl.col("function").cast(pl.String))
+        .agg(pl.col("value").sum())
+        .sort("value", "function", descending=[True, False])
+    )
