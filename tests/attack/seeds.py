@@ -15,6 +15,7 @@ import sightline
 import synth_rocm
 from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
+from formats import test_nsys_trace_csv as nsys_csv
 from formats import test_proton_cycles as cycles
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
@@ -129,6 +130,9 @@ def write_seeds(folder: Path) -> list[Seed]:
         path = folder / f"{name}.stacks"
         path.write_text(text)
         seeds.append(Seed(name, path))
+    path = folder / "printed.csv"
+    path.write_text(nsys_csv.PRINTED)
+    seeds.append(Seed("nsys_trace_csv", path))
     path = folder / "regions.json"
     path.write_text(cycles.TWO_WARPS)
     seeds.append(Seed("proton_cycles", path))

@@ -22,7 +22,7 @@ NSYS = "nsys export --type sqlite"
         (b"PK\x03\x04\x14\x00", "a ZIP archive", "Unpack it"),
         (b'{"cells": [], "nbformat": 4}', "a Jupyter notebook", "sightline formats"),
         (b'{"type":"String","id":"3720","value":"x"}\n', "JSON lines", NSYS),
-        (b"Start (ns),Duration (ns),CorrId\n1,2,3\n", "a table of nsys stats", NSYS),
+        (b"Start (ns),Range Instance\n1,2\n", "a table of nsys stats", NSYS),
         (b'"Time (%)","Total Time (ns)"\n', "a table of nsys stats", NSYS),
         (b'"Name","Calls","TotalDurationNs"\n', "a summary of rocprofv3", "--sys-trace"),
         (pickle.dumps({"weights": []}), "a Python pickle", "_dump_snapshot"),

@@ -20,7 +20,7 @@ from sightline.formats._stacks import finish_import, note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="proton_cycles",
-    label="Triton Proton's regions within kernels (Chrome trace in cycles)",
+    label="Triton Proton regions, in cycles (JSON)",
     strong=(rb'\A\s*\{\s*"traceEvents"\s*:.{0,2000}?"Note"\s*:\s*"[\d.]+\s*ms = 1 cycle"',),
     weak=(),
     looks_like='"traceEvents" of thread blocks and warps, with the note "0.001ms = 1 cycle"',
