@@ -16,7 +16,7 @@ from pathlib import Path
 from sightline.core.model.event_file import SUFFIX
 from sightline.core.model.perf_text import BEGIN, END
 from sightline.core.redaction import redact_frame, redact_text
-from sightline.record.collect.backends import _perf, cpu
+from sightline.record.collect.backends import _perf, cpu, iaprof
 from sightline.record.collect.look import find_program, read_output
 from sightline.record.inline.recorder import Recorder
 from sightline.record.nvml.sampling import Sampler
@@ -232,6 +232,28 @@ class Gpus:
         for file in self._files:
             file.close()
         return self._sampler.cost_ns, summarize_samples(self._sampler)
+
+
+class Iaprof:
+    """iaprof, from before the program starts until it has ended."""
+
+    def __init__(self, output: Path) -> None:
+        self._output, self._log = output, output.with_suffix(".log")
+        program = find_program("iaprof") or "iaprof"
+        self._process = iaprof.start_iaprof(program, output, self._log)
+        self.pid = self._process.pid
+
+    def stop(self) -> str | None:
+        """End it; what went wrong, or None."""
+        _end(self._process)
+        if self._output.exists() and self._output.stat().st_size:
+            return None
+        self._output.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            last = self._log.read_text(errors="replace").strip().splitlines()
+            if last:
+                return f"iaprof recorded nothing: {redact_text(last[-1])[:200]}"
+        return "iaprof recorded nothing: no kernel of an Intel GPU ran"
 
 
 def restore_signals() -> None:
