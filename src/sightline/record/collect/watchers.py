@@ -16,7 +16,7 @@ from pathlib import Path
 from sightline.core.model.event_file import SUFFIX
 from sightline.core.model.perf_text import BEGIN, END
 from sightline.core.redaction import redact_frame, redact_text
-from sightline.record.collect.backends import _perf, cpu, iaprof
+from sightline.record.collect.backends import _perf, cpu
 from sightline.record.collect.look import find_program, read_output
 from sightline.record.inline.recorder import Recorder
 from sightline.record.nvml.sampling import Sampler
@@ -239,8 +239,15 @@ class Iaprof:
 
     def __init__(self, output: Path) -> None:
         self._output, self._log = output, output.with_suffix(".log")
-        program = find_program("iaprof") or "iaprof"
-        self._process = iaprof.start_iaprof(program, output, self._log)
+        with output.open("wb") as out, self._log.open("wb") as err:
+            self._process = subprocess.Popen(  # noqa: S603  # no shell
+                [find_program("iaprof") or "iaprof"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=restore_signals,
+            )
         self.pid = self._process.pid
 
     def stop(self) -> str | None:

@@ -7,9 +7,7 @@ interrupted (intel/iaprof, README.md: root, Linux 6.15 with the driver xe, Level
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 from sightline.record.collect.backend import Backend, Fact, Facts, Missing, Verdict, Way
 from sightline.record.collect.backends._shared import describe_tool
@@ -42,21 +40,6 @@ def _check(facts: Facts, root: bool) -> Iterator[Missing]:
                 "cd iaprof && make deps && ./build.sh      # then build/iaprof",
             ),
             "https://github.com/intel/iaprof",
-        )
-
-
-def start_iaprof(program: str, output: Path, log: Path) -> subprocess.Popen[bytes]:
-    """iaprof, writing into a file; an interrupt ends it."""
-    from sightline.record.collect.watchers import restore_signals
-
-    with output.open("wb") as out, log.open("wb") as err:
-        return subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-            [program],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            start_new_session=True,
-            preexec_fn=restore_signals,
         )
 
 
