@@ -1,14 +1,14 @@
 """What happened in a recording, one line an event, in order of time.
 
-sightline events trace.json                      everything, as babeltrace2 does
+sightline events trace.json        everything, as babeltrace2 does
 sightline events trace.json --between 10ms..12ms
-sightline events job/ --only device_ops          kernels and copies: a timeline
+sightline events job/ --only device_ops          kernels, copies: a timeline
 sightline events ctf-trace/ --grep 'sched_switch.*python'
 sightline events trace.json --format csv -o events.csv
 
-A line has the time since the first event, what it was, how long it took, and what
-else is known: where, the GPU's counters meanwhile, and in collectives which rank
-was waited for. Any recording has events: traces of GPUs, MPI, threads, memory.
+A line has the time since the first event, what it was, how long it took, and
+what else is known: where, the GPU's counters meanwhile, and in collectives the
+rank that was waited for. Any recording has events: GPUs, MPI, threads, memory.
 """
 
 from __future__ import annotations
