@@ -163,12 +163,7 @@ def _sum_own(host: pl.DataFrame) -> pl.DataFrame:
     owner = find_nearest_ancestor(host, calls.get_column("host_op_id"), operators)
     name = host.get_column("name").gather(find_rows(ids, owner))
     return (
-        calls.select(
-            "device_ns",
-            "launches",
-            "memory",
-            name=host.get_column("name").gather(find_rows(ids, owner)),
-        )
+        calls.select("device_ns", "launches", "memory", name=name)
         .group_by("name")
         .agg(
             device_self_ns=pl.col("device_ns").sum(),
