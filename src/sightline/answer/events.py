@@ -112,7 +112,7 @@ def _list_table(
             [_write_field(pl.col(c), word, " ") for c, word in _PLACES.items() if c in schema]
         ),
         notes=pl.col("_notes"),
-    ).cast({column.name: column.dtype for column in COLUMNS})  # type: ignore[arg-type]
+    ).cast({column.name: column.dtype for column in COLUMNS})
     clean = pl.col("name", "notes").str.replace_all(r"[\x00-\x1f\x7f]+", " ")
     told = told.with_columns(clean)
     if pattern is None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.run import Run
 from sightline.diagnosis.build import NOTABLE_PCT
@@ -100,9 +101,9 @@ def _measure_shares(run: Run) -> tuple[float, float, float]:
         table = run.ask("breakdown")
     except MissingDataError:
         return 0.0, 0.0, 0.0
-    whole = table.get_column("window_ns").sum() or 1
+    whole = sum_column(table, "window_ns") or 1
     parts = ("idle_ns", "compute_ns", "exposed_comm_ns")
-    idle, compute, communication = (100 * table.get_column(c).sum() / whole for c in parts)
+    idle, compute, communication = (100 * sum_column(table, part) / whole for part in parts)
     return idle, compute, communication
 
 

@@ -71,8 +71,8 @@ class Stacks:
             gpu=frames.eval(pl.element().is_in(ids.filter(of_gpu).implode())).list.any(),
             cpu=frames.eval(pl.element().is_in(ids.filter(of_cpu).implode())).list.any(),
         ).filter("gpu")
-        total = rows.get_column(weight).sum()
-        return 100 * rows.filter("cpu").get_column(weight).sum() / total if total else None
+        total = int(rows.get_column(weight).sum())
+        return 100 * int(rows.filter("cpu").get_column(weight).sum()) / total if total else None
 
     def describe_grades(self, weight: str) -> str:
         """'exact 90.0 %, window 10.0 %'; empty where no frame is a device's: nothing is joined."""

@@ -100,7 +100,9 @@ class PlainRange:  # `annotate`, where nothing is compiled, and of what the comp
         name, payload = self.name, self._payload
         color, domain, category = self._labels or (None, None, None)
         given = {"color": color, "domain": domain, "category": category}
-        labels = {label: value for label, value in given.items() if value is not None}
+        labels: dict[str, Any] = {
+            label: value for label, value in given.items() if value is not None
+        }
 
         @functools.wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:

@@ -81,7 +81,7 @@ def parse_alert(text: str) -> OwnRule:
             why=did_you_mean(word, [m.plain for m in METRICS.values()]),
             hint="What is watched:  sightline watch --list",
         )
-    rule = {
+    rule: dict[str, Any] = {
         "tag": f"alert-{column.replace('_', '-')}",
         "name": text.strip(),
         "metrics": [column],
