@@ -51,7 +51,7 @@ def list_known() -> list[str]:
 
 def test_the_order_of_backends() -> None:
     assert list_known() == [
-        "torch", "jax", "nsys", "ncu", "cupti", "rocprofv3", "unitrace", "iaprof", "cpu", "nvml",
+        "torch", "jax", "nsys", "ncu", "cupti", "rocprofv3", "unitrace", "cpu", "iaprof", "nvml",
         "lttng", "sched", "mpi",
     ]  # fmt: skip
     orders = [known.order for known in backend.list_backends()]
@@ -98,7 +98,7 @@ def test_a_new_backend_is_in_the_help_and_records(toy: None, tmp_path: Path) -> 
     tools.mkdir()
     script = '#!/bin/sh\n[ "$1" = --version ] && echo 0.1 && exit\necho "$@"\nshift 2; exec "$@"\n'
     fakes.program(tools, "mytrace", script)
-    assert "unitrace, mytrace, iaprof, cpu" in " ".join(sightline("run", "--help").out.split())
+    assert "unitrace, mytrace, cpu" in " ".join(sightline("run", "--help").out.split())
     words = ["run", "--backend", "mytrace", "-o", "r", "--no-report", "--", "sh", "-c", "exit 4"]
     done = subprocess.run(
         [sys.executable, "-c", START, str(tmp_path / "backends"), *words],

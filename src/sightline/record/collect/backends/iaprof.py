@@ -45,7 +45,7 @@ def _check(facts: Facts, root: bool) -> Iterator[Missing]:
 
 BACKEND = Backend(
     "iaprof",
-    order=76,
+    order=85,
     is_of_gpu=True,
     judge=_judge,
     # unitrace samples stalls, too, and says at which launch.
