@@ -26,7 +26,6 @@ from prometheus_client.core import Metric as Family
 from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
 from sightline.core.watched_metrics import COUNTER, METRICS, Metric
 from sightline.record.monitor.latest import Latest
-from sightline.record.monitor.pods import Pods
 from sightline.record.monitor.readings import (
     GPU,
     HOST,
@@ -37,6 +36,7 @@ from sightline.record.monitor.readings import (
     Entity,
     read_pid,
 )
+from sightline.record.pods import Pods
 
 DCGM, OTEL = "dcgm", "otel"
 # Our unit: Prometheus' (https://prometheus.io/docs/practices/naming/#base-units), its factor.

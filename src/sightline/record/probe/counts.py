@@ -20,7 +20,7 @@ from prometheus_client.core import (
 )
 
 from sightline.core.cxx_names import demangle
-from sightline.record.monitor.pods import Pod, Pods
+from sightline.record.pods import Pod, Pods
 from sightline.record.probe.backend import BLOCK_SIZE, COPY_SIZE, GRID_SIZE, SUM, Backend, Size
 from sightline.record.probe.session import Session
 

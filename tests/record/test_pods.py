@@ -12,9 +12,9 @@ import pytest
 
 from sightline.record.monitor.exporter import Collector
 from sightline.record.monitor.latest import Latest
-from sightline.record.monitor.pods import Pod, Pods, read_cgroup
 from sightline.record.monitor.readings import GPU, PROCESS, Device, Entity, Reading
 from sightline.record.monitor.rounds import Round
+from sightline.record.pods import Pod, Pods, read_cgroup
 from sightline.record.probe.backend import COPY_SIZE
 from sightline.record.probe.counts import ProbeCollector
 from support.places import ROOT
