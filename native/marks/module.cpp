@@ -210,6 +210,7 @@ bool follow_clock(PyObject* recorder, int64_t at_ns) {
 struct Range {
     PyObject_HEAD
     PyObject *name, *payload, *chunk, *at, *file, *leave;
+    PyObject* labels;    // (color, domain, category); null where none is given
     PyObject* recorder;  // null where the range is not open, or Python has opened it
     PyObject* slots;
     Event* event;
@@ -217,15 +218,21 @@ struct Range {
 
 int init_range(PyObject* object, PyObject* args, PyObject* named) {
     auto* self = reinterpret_cast<Range*>(object);
-    PyObject *name = nullptr, *payload = Py_None;
+    PyObject *name = nullptr, *payload = Py_None, *color = Py_None, *domain = Py_None, *category = Py_None;
     if (named == nullptr && PyTuple_GET_SIZE(args) == 1) {
         name = PyTuple_GET_ITEM(args, 0);
     } else {
-        static const char* keywords[] = {"name", "payload", nullptr};
-        if (!PyArg_ParseTupleAndKeywords(
-                args, named, "O|O", const_cast<char**>(keywords), &name, &payload))
+        static const char* keywords[] = {"name", "payload", "color", "domain", "category", nullptr};
+        if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$OOO", const_cast<char**>(keywords), &name, &payload,
+                                         &color, &domain, &category))
             return -1;
     }
+    PyObject* labels = nullptr;
+    if (color != Py_None || domain != Py_None || category != Py_None) {
+        labels = PyTuple_Pack(3, color, domain, category);
+        if (labels == nullptr) return -1;
+    }
+    Py_XSETREF(self->labels, labels);
     // Anything may be a name, recorded or not: recording must not change what a program does.
     PyObject* text = PyUnicode_CheckExact(name) ? Py_NewRef(name) : PyObject_Str(name);
     if (text == nullptr) return -1;
@@ -238,7 +245,7 @@ int init_range(PyObject* object, PyObject* args, PyObject* named) {
 PyObject* enter_range(PyObject* object, PyObject*) {
     auto* self = reinterpret_cast<Range*>(object);
     if (look(state, at_on) != Py_True) return Py_NewRef(object);
-    if (self->payload == Py_None && self->name != nullptr) {
+    if (self->payload == Py_None && self->labels == nullptr && self->name != nullptr) {
         const int listener = has_listener();
         if (listener < 0) return nullptr;
         Place place;
@@ -277,7 +284,7 @@ PyObject* exit_range(PyObject* object, PyObject* const* args, Py_ssize_t count) 
 int visit_range(PyObject* object, visitproc visit, void* arg) {
     auto* self = reinterpret_cast<Range*>(object);
     for (PyObject* held : {self->name, self->payload, self->chunk, self->at, self->file, self->leave,
-                           self->recorder, self->slots})
+                           self->labels, self->recorder, self->slots})
         Py_VISIT(held);
     return 0;
 }
@@ -290,6 +297,7 @@ int clear_range(PyObject* object) {
     Py_CLEAR(self->at);
     Py_CLEAR(self->file);
     Py_CLEAR(self->leave);
+    Py_CLEAR(self->labels);
     Py_CLEAR(self->recorder);
     Py_CLEAR(self->slots);
     return 0;
@@ -308,6 +316,7 @@ PyMemberDef range_members[] = {
     {"_at", T_OBJECT_EX, offsetof(Range, at), 0, nullptr},
     {"_file", T_OBJECT_EX, offsetof(Range, file), 0, nullptr},
     {"_leave", T_OBJECT_EX, offsetof(Range, leave), 0, nullptr},
+    {"_labels", T_OBJECT, offsetof(Range, labels), 0, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 

@@ -17,6 +17,7 @@ from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
 from formats import test_proton_cycles as cycles
+from formats import test_nvprof_csv as nvprof
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
@@ -153,6 +154,9 @@ def write_seeds(folder: Path) -> list[Seed]:
     with path.open("w", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows(_list_ncu_rows())
     seeds.append(Seed("ncu_csv", path))
+    path = folder / "nvprof.csv"
+    path.write_text(nvprof.GPU + nvprof.API)
+    seeds.append(Seed("nvprof_csv", path))
     path = folder / "memory.json"
     path.write_text(memory.document(memory.ENTRY, memory.ENTRY))
     seeds.append(Seed("torch_memory", path))

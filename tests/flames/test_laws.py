@@ -256,3 +256,18 @@ def test_shares_add_up():
     assert stacks.shares("samples") == {"exact": 75.0, "unmatched": 25.0}
     assert table.UNITS["samples"] == "samples"
     assert stacks.rows.schema["frames"] == pl.List(pl.UInt32)
+
+
+def test_how_much_of_the_gpus_has_a_cpu_stack():
+    made = stack_paths(
+        [
+            ([("run", "r"), ("python", "f"), ("kernel", "k")], "exact", {"samples": 90}),
+            ([("run", "r"), ("thread", "t"), ("kernel", "k")], "unmatched", {"samples": 6}),
+            ([("run", "r"), ("note", "[launch not recorded]"), ("kernel", "k")], "unmatched",
+             {"samples": 4}),
+            ([("run", "r"), ("python", "f")], "exact", {"samples": 1000}),  # no GPU took that
+        ]
+    )  # fmt: skip
+    assert made.share_with_cpu_stack("samples") == 90.0
+    host = stack_paths([([("run", "r"), ("python", "f")], "exact", {"samples": 3})])
+    assert host.share_with_cpu_stack("samples") is None

@@ -180,3 +180,14 @@ def test_nsight_systems_by_sql(corpus: Path) -> None:
     (finding,) = answers(run, "late-sender")
     assert "mostly rank 1" in finding.summary
     assert finding.gain_ns <= finding.cost_ns == found["late sender", 2, 1]
+
+
+@pytest.mark.corpus
+def test_the_first_screen_of_a_job_of_mpi_says_who_waited_for_whom(corpus: Path) -> None:
+    from support.command import sightline as command
+
+    screen = command(corpus / PING_PONG).out
+    assert "MPI: 2 ranks, 36 calls, " in screen
+    assert "rank 0      rank 1      late receiver" in screen
+    # MPI_Init is 97 % of this recording, and no share of the work.
+    assert 0 < float(screen.split(" calls, ")[1].split(" %")[0]) < 90

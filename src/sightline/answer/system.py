@@ -18,15 +18,49 @@ _CALLS = ("runtime", "driver", "os", "mpi", "library", "openmp", "openacc", "ann
 def summarize_system(run: Run, *, has_ops: bool) -> dict[str, list[dict[str, Any]]]:
     """The first rows of threads and interrupts, where wake-ups tell who waited for a CPU.
 
+    Of jobs of MPI one row in `mpi`, and who waited for whom in `mpi_waits`.
+
     Of calls, only where nothing else says where the time went: no device work and no operators.
     """
     has_waits = run.rows("wakeups") and run.rows("sched_events")
     has_calls = not has_ops and not run.rows("device_ops") and run.rows("host_ops")
     return {
+        "mpi": _sum_mpi(run),
+        "mpi_waits": run.ask("mpi_waits").head(_MOST).to_dicts() if run.rows("mpi_events") else [],
         "threads": _head(run, "thread_states") if has_waits else [],
         "interrupts": _head(run, "interrupt_times") if run.rows("interrupts") else [],
         "calls": _sum_calls(run) if has_calls else _list_sums(run) if not has_ops else [],
     }
+
+
+def _sum_mpi(run: Run) -> list[dict[str, Any]]:
+    """How many ranks there are, and what share of their time calls of MPI took.
+
+    Without MPI_Init and MPI_Finalize, which come once and are no part of the work.
+    """
+    if not run.rows("mpi_events"):
+        return []
+    place = ["rank", "recording_id", "pid"]
+    used = [*place, "host_op_id", "parent_id", "layer", "name", "start_ns", "end_ns"]
+    host = run.table("host_ops", used)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    is_once = (pl.col("layer") == "mpi") & pl.col("name").str.contains(r"(?i)^mpi_(init|finalize)")
+    once = host.filter(is_once).select(length.sum()).item() or 0
+    spans = host.group_by(place).agg(ns=pl.col("end_ns").max() - pl.col("start_ns").min())
+    calls = host.filter((pl.col("layer") == "mpi") & ~is_once)
+    # A call that MPI makes within another one is part of it.
+    outer = calls.join(
+        calls.select(parent_id="host_op_id"), on="parent_id", how="anti", nulls_equal=False
+    )
+    ranks = run.table("mpi_events", ["mpi_rank"]).get_column("mpi_rank").drop_nulls().n_unique()
+    return [
+        {
+            "ranks": ranks or spans.height,
+            "calls": outer.height,
+            "mpi_ns": outer.select(length.sum()).item(),
+            "span_ns": spans.get_column("ns").sum() - once,
+        }
+    ]
 
 
 def _head(run: Run, analysis: str) -> list[dict[str, Any]]:

@@ -31,9 +31,13 @@ class Metric(NamedTuple):
     @property
     def column(self) -> str:
         """The name and the unit as one word: power_w, sm_active_pct."""
-        words = re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
         suffix = _SUFFIXES.get(self.unit, "")
-        return words if words.endswith(suffix) else words + suffix
+        return self.plain if self.plain.endswith(suffix) else self.plain + suffix
+
+    @property
+    def plain(self) -> str:
+        """The name as one word, without the unit: power, sm_active."""
+        return re.sub(r"[^a-z0-9]+", "_", self.name.lower()).strip("_")
 
 
 _SUFFIXES = {

@@ -34,7 +34,7 @@ class HostPaths:
 
 _USED = (
     *("host_op_id", "parent_id", "forward_id", "rank", "recording_id", "pid", "tid"),
-    *("layer", "start_ns", "end_ns", "stack_id"),
+    *("layer", "start_ns", "end_ns", "stack_id", "domain"),
 )
 
 
@@ -49,11 +49,19 @@ def make_host_paths(run: Run, wanted: pl.Series, *, sampled: bool = False) -> Ho
     above = _above(host)
     needed = _needed(above, find_rows(host.get_column("host_op_id"), wanted))
     names = list_host_names(run)
-    host = host.select("host_op_id", "rank", "pid", "tid", "layer", "stack_id", name=names.places)
+    host = host.select(
+        "host_op_id", "rank", "pid", "tid", "layer", "stack_id", "domain", name=names.places
+    )
     host = keep_rows(host, needed)
     above = keep_rows(above.with_row_index("row"), needed)
-    kind, kinds = number_groups(host, ["layer", "name"])
-    kinds = kinds.with_columns(name=names.different.gather(kinds.get_column("name")))
+    kind, kinds = number_groups(host, ["layer", "name", "domain"])
+    name = names.different.gather(kinds.get_column("name"))
+    # As Nsight Systems writes a range of a domain.
+    kinds = kinds.with_columns(name=name).with_columns(
+        name=pl.when(pl.col("domain").is_not_null())
+        .then(pl.format("{}:{}", "domain", "name"))
+        .otherwise("name")
+    )
     thread, threads = number_groups(host, ["rank", "pid", "tid"])
     kinds = kinds.with_columns(
         # PyTorch records modules among the Python functions.

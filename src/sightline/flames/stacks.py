@@ -54,6 +54,26 @@ class Stacks:
         known = [g for g in GRADES if by_grade.get(g)]
         return {g: 100 * by_grade[g] / total for g in known}
 
+    def share_with_cpu_stack(self, weight: str) -> float | None:
+        """% of a device's weight that has a CPU frame above it; None where no frame is a device's.
+
+        A thread, a run and what sightline adds are no stack. As iaprof's "percent matched".
+        """
+        layers = self.frames.get_column("layer")
+        sides = layers.replace_strict(SIDE, return_dtype=pl.String)
+        of_gpu, of_cpu = sides == "gpu", (sides == "cpu") & (layers != "note")
+        if not of_gpu.any():
+            return None
+        ids = self.frames.get_column("frame_id")
+        frames = pl.col("frames").list
+        rows = self.rows.select(
+            weight,
+            gpu=frames.eval(pl.element().is_in(ids.filter(of_gpu).implode())).list.any(),
+            cpu=frames.eval(pl.element().is_in(ids.filter(of_cpu).implode())).list.any(),
+        ).filter("gpu")
+        total = int(rows.get_column(weight).sum())
+        return 100 * int(rows.filter("cpu").get_column(weight).sum()) / total if total else None
+
     def describe_grades(self, weight: str) -> str:
         """'exact 90.0 %, window 10.0 %'; empty where no frame is a device's: nothing is joined."""
         if not any(SIDE[layer] == "gpu" for layer in self.frames.get_column("layer").unique()):

@@ -61,8 +61,11 @@ def _is_covered(path: Path) -> bool:
     """Whether the torch trace or the report of nsys exists that holds the file's ranges too."""
     if path.name.endswith(f".nsys{SUFFIX}"):
         mark = _PROCESS.match(path.name)
-        host = "*" if mark is None else f"host-{mark['mark']}.*nsys"
-        return any(next(path.parent.glob(f"{host}{e}"), None) for e in _endings_of("nsys"))
+        reports = ["*"]
+        if mark is not None:  # around the whole program, or around this process
+            reports = [f"host-{mark['mark']}.*nsys", f"*-{mark['mark']}-{mark['pid']}.nsys*"]
+        ends = _endings_of("nsys")
+        return any(next(path.parent.glob(f"{r}{e}"), None) for r in reports for e in ends)
     if not path.name.endswith(SUFFIX) or ".torch-" not in path.name:
         return False
     trace = path.name.removesuffix(SUFFIX)

@@ -17,8 +17,12 @@ SHOWN, TRUE = "GPU utilization", "SM active"
 DRAM, CLOCK, HELD = "DRAM active", "SM clock", "memory used"
 LIMIT, REASONS = "power limit", "clock event reasons"
 TEMPERATURE = "temperature"
+OCCUPANCY, TRANSFERS = "SM occupancy", "memory utilization"
 LOWERED = "clocks lowered by power"  # ns, a counter
-_SAMPLED = (SHOWN, TRUE, DRAM, CLOCK, HELD, LIMIT, REASONS, TEMPERATURE, LOWERED, *PIPES)
+_SAMPLED = (
+    SHOWN, TRUE, DRAM, CLOCK, HELD, LIMIT, REASONS, TEMPERATURE, LOWERED, OCCUPANCY, TRANSFERS,
+    *PIPES,
+)  # fmt: skip
 
 # Bits of NVML's clock event reasons (nvml.h): the power cap, the power brake; the thermal ones and
 # the hardware's slowdown.

@@ -51,8 +51,8 @@ def list_known() -> list[str]:
 
 def test_the_order_of_backends() -> None:
     assert list_known() == [
-        "torch", "jax", "nsys", "ncu", "cupti", "rocprofv3", "unitrace", "cpu", "nvml", "lttng",
-        "sched", "mpi",
+        "torch", "jax", "nsys", "ncu", "cupti", "rocprofv3", "unitrace", "cpu", "iaprof", "nvml",
+        "lttng", "sched", "mpi",
     ]  # fmt: skip
     orders = [known.order for known in backend.list_backends()]
     assert len(set(orders)) == len(orders)

@@ -207,3 +207,23 @@ def test_stalls_of_intel_are_recorded_and_read(tmp_path, machine):
     weights = run.table("stack_weights")
     # 12 + 5 + 30 and 3 + 1 + 2 samples, as the file has them.
     assert weights.get_column("value").sum() == 53
+
+
+def test_iaprof_records_beside_the_program(tmp_path):
+    """Its stream is written while the program runs, and ends with an interrupt."""
+    lines = ["string 1 sh", "kernel 0x1 1 7 1 1 1", "eustall 0x10 1 5 0 0 0 0 2 0 0 0 0"]
+    text = "".join(line.replace(" ", "\\t") + "\\n" for line in lines)
+    fakes.program(
+        tmp_path,
+        "iaprof",
+        f"#!/bin/sh\ntrap 'exit 0' INT\nprintf '{text}'\nwhile :; do sleep 0.05; done\n",
+    )
+    env = recording.clean(PATH=f"{tmp_path}:{os.environ['PATH']}")
+    words = ["--backend", "iaprof", "--no-report", "-o", "r", "--", "sh", "-c", "sleep 0.3; exit 3"]
+    done = recording.run(*words, cwd=tmp_path, env=env)
+    if os.geteuid() != 0:
+        assert "iaprof needs root" in done.stderr
+        return
+    assert done.returncode == 3, done.stderr
+    (stream,) = (tmp_path / "r.sightline").glob("*.iaprof")
+    assert stream.read_bytes().startswith(b"string\t1\tsh\n")

@@ -118,7 +118,7 @@ def test_where_others_may_listen_python_is_asked(
     from sightline.record.inline import annotate
 
     asked: list[str] = []
-    monkeypatch.setattr(annotate, "enter_others", lambda name: asked.append(name) or [])
+    monkeypatch.setattr(annotate, "enter_others", lambda name, labels: asked.append(name) or [])
     if listener == "nvtx":
         monkeypatch.setattr(session.state, "nvtx", True)
     else:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -240,3 +241,40 @@ def test_a_folder_that_cannot_be_written_to_changes_nothing(tmp_path, capfd):
     assert result == 4
     err = capfd.readouterr().err
     assert err.count("the program goes on unrecorded") == 1
+
+
+def test_domains_and_categories_are_kept_with_a_range(recorded):
+    with sl.annotate("loss", color="blue", domain="model", category="forward"):
+        pass
+
+    @sl.annotate("step", {"n": 1}, domain='a "b"\n')
+    def work() -> int:
+        return 3
+
+    assert work() == 3
+    with sl.annotate("plain", color="green"):
+        pass
+    run = sl.open(str(recorded)) if session.end() is None else None
+    rows = run.table("host_ops").sort("host_op_id")
+    assert rows.select("name", "domain", "category", "payload").rows() == [
+        ("loss", "model", "forward", None),
+        ("step", 'a "b"\n', None, '{"n":1}'),
+        ("plain", None, None, None),
+    ]
+    told = run.ask("annotations").select("name", "domain", "category").rows()
+    assert ("loss", "model", "forward") in told
+
+
+def test_labels_go_to_nvtx_where_its_package_is(monkeypatch):
+    from sightline.record.inline.nvtx import push_labels
+
+    calls = []
+    package = types.ModuleType("nvtx")
+    package.push_range = lambda name, **labels: calls.append((name, labels))
+    package.pop_range = lambda **labels: calls.append(("pop", labels))
+    monkeypatch.setitem(sys.modules, "nvtx", package)
+    push_labels("x", ("blue", "model", None))()
+    labels = {"color": "blue", "domain": "model", "category": None}
+    assert calls == [("x", labels), ("pop", {"domain": "model"})]
+    monkeypatch.setitem(sys.modules, "nvtx", None)
+    assert push_labels("x", ("blue", None, None)) is None

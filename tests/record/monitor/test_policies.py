@@ -8,8 +8,8 @@ import pytest
 
 from record.monitor.machine import EPOCH, SECOND
 from sightline.core.units import parse_duration_ns
-from sightline.errors import InputError
-from sightline.record.monitor.policies import DEFAULT, Policies, load_policies
+from sightline.errors import InputError, RequestError
+from sightline.record.monitor.policies import DEFAULT, Policies, load_policies, parse_alert
 from sightline.record.monitor.readings import GPU, Entity, Reading
 from sightline.record.monitor.rounds import Round
 
@@ -218,3 +218,29 @@ def test_a_webhook_that_speaks_no_http_ends_and_is_told() -> None:
     notifier.close()
     server.close()
     assert len(failed) == 3 and all("the webhook was not reached" in text for text in failed)
+
+
+def test_a_policy_in_one_line() -> None:
+    policies = Policies([parse_alert("temperature > 60")])
+    told = judge(policies, [{"temperature": 59.0}, {"temperature": 61.0}, {"temperature": 50.0}])
+    assert told == [
+        "1 policy-violated alert-temperature-c: temperature > 60: it is 61",
+        "2 policy-over alert-temperature-c: over after 1.000 s",
+    ]
+    slow = Policies([parse_alert("SM active <= 5 for 2s")])
+    assert [e.split()[0] for e in judge(slow, [{"SM active": 3.0}] * 4)] == ["2"]
+    assert parse_alert("power_w>=700").metrics == ("power_w",)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("temperature over 60", "is no condition"),
+        ("temprature > 60", "temperature"),
+        ("__import__ > 1", "is no condition"),
+    ],
+)
+def test_what_is_no_policy_in_one_line(text: str, words: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        parse_alert(text)
+    assert words in f"{raised.value} {raised.value.why}"

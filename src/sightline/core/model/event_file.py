@@ -48,5 +48,6 @@ WRITING, CLOSED, FULL = range(3)
 # Bits of `flags`.
 SYNCHRONIZED = 1  # the device was waited for before the time was taken
 HAS_PAYLOAD = 2  # `extra` is the number of a text: JSON that the event carries
+HAS_LABELS = 4  # ... an array of domain and category, and on a next line what the event carries
 
 NO_DEVICE = 255

@@ -10,6 +10,7 @@ Puzzle Jobs     tag, threshold, metrics, vars, trigger; `config.x` stands in con
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,11 @@ class OwnRule:
 def read_rules(paths: list[str]) -> list[OwnRule]:
     """All rules of files and folders, as they are. Raises InputError with file, line and reason."""
     return [rule for path in paths for file in _files(Path(path)) for rule in _rules(file)]
+
+
+def parse_rule(rule: dict[str, Any], place: str) -> OwnRule:
+    """One rule of values, as a file would have it. Raises InputError, which names `place`."""
+    return _rule(document.parse(json.dumps(rule), place), Path(place))
 
 
 def load_rules(paths: list[str]) -> list[OwnRule]:

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         return _remedies(args, examine_machine())
     with ThreadPoolExecutor(2) as pool:  # each waits for drivers and other programs
         asked = [pool.submit(ask) for ask in (list_watchable, list_probeable)]
-        facts = examine_machine()
+        facts = {k: v for k, v in examine_machine().items() if k not in _OF_TOOLS}
         watchable, probeable = (future.result() for future in asked)
     ways = list_recordable(facts)
     if args.json:
@@ -129,6 +129,8 @@ def _check_report(args: argparse.Namespace) -> int:
 
 
 _NAMES = {"py_spy": "py-spy", "nvml": "NVML", "unreachable_gpus": "unreachable GPUs"}
+# What a tool can do, for who plans a recording with it.
+_OF_TOOLS = ("nsys_help", "mpi_rank")
 # Settings of the system; everything else is found or not.
 _SETTINGS = ("counters_need_admin", "perf_event_paranoid", "ptrace_scope")
 

@@ -108,7 +108,9 @@ def run(args: argparse.Namespace) -> int:
     write_file(Path(args.output), data, inputs)
     grades = built.describe_grades(weight)
     joined = f"; joined: {grades}" if grades else ""
-    print(f"{args.output} written ({weight}{joined})", file=sys.stderr)
+    share = built.share_with_cpu_stack(weight)
+    stacked = "" if share is None else f"; {share:.1f} % of the GPU's has a CPU stack"
+    print(f"{args.output} written ({weight}{joined}{stacked})", file=sys.stderr)
     return 0
 
 

@@ -65,8 +65,12 @@ def _add_what(what: argparse._ArgumentGroup) -> None:
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
     what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
     what.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
-    what.add_argument("--stacks", action="store_true", help="PyTorch: Python stacks (slower)")
-    what.add_argument("--memory", action="store_true", help="PyTorch: every allocation (slower)")
+    what.add_argument(
+        "--stacks", action="store_true", help="PyTorch, JAX, nsys: Python stacks (slower)"
+    )
+    what.add_argument(
+        "--memory", action="store_true", help="PyTorch, nsys: every allocation (slower)"
+    )
     what.add_argument(
         "--oom-snapshot",
         action="store_true",
@@ -75,8 +79,31 @@ def _add_what(what: argparse._ArgumentGroup) -> None:
     what.add_argument("--no-shapes", action="store_true", help="PyTorch: no shapes of inputs")
     what.add_argument(
         "--capture",
-        action="store_true",
-        help="nsys, ncu: only what the program does inside  with sl.capture():",
+        nargs="?",
+        const=True,
+        metavar="repeat[:N]",
+        help="nsys, ncu: only what the program does inside  with sl.capture():  the first time, "
+        "or each time, N at most (nsys)",
+    )
+    what.add_argument(
+        "--trace",
+        metavar="+A,B",
+        help="nsys: trace these, too, as +mpi,ucx,nccl,python-gil; A,B: only these",
+    )
+    what.add_argument(
+        "--gpu-metrics",
+        nargs="?",
+        type=int,
+        const=10_000,
+        metavar="HZ",
+        help="nsys: sample the GPUs' counters (SM, tensor, DRAM), 10,000 times a second",
+    )
+    what.add_argument(
+        "--events",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="lttng: only these of user space ('hip:*') and of the kernel (sched_switch)",
     )
     what.add_argument(
         "--snapshot",
@@ -89,20 +116,29 @@ def _add_what(what: argparse._ArgumentGroup) -> None:
         help="lttng: the same, written at the first EVENT of user space: "
         "'app:step', 'app:step if ms > 100', or SIGUSR1, sent to sightline",
     )
-    what.add_argument("--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M)")
+    what.add_argument(
+        "--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M) or time (60s)"
+    )
 
 
 def _add_kernels(kernels: argparse._ArgumentGroup) -> None:
     kernels.add_argument("--kernel", metavar="REGEX", help="only kernels whose name matches")
     kernels.add_argument("--launch-skip", type=int, metavar="N", help="leave out the first N")
     kernels.add_argument("--launch-count", type=int, metavar="N", help="profile N launches (50)")
-    kernels.add_argument("--set", metavar="SET", help="ncu's section set (full)")
+    kernels.add_argument("--set", metavar="SET", help="ncu's section set (full); or roofline, ...")
+    kernels.add_argument(
+        "--section", action="append", default=[], metavar="S", help="ncu: only this section"
+    )
+    kernels.add_argument("--metrics", metavar="M,N", help="ncu: only these metrics")
+    kernels.add_argument(
+        "--cache-control", choices=("all", "none"), help="ncu: empty the caches before each pass"
+    )
     kernels.add_argument("--replay", metavar="MODE", help="kernel, application or range")
     kernels.add_argument("--graph", metavar="MODE", help="CUDA graphs by node (default) or graph")
     kernels.add_argument(
         "--lock-clocks",
         action="store_true",
-        help="let ncu lock the GPU's clocks; nothing is changed otherwise",
+        help="lock the GPUs' clocks to their base meanwhile (root); nothing is changed otherwise",
     )
 
 
@@ -205,7 +241,7 @@ def _add_where(where: argparse._ArgumentGroup) -> None:
 
 def _join(names: Iterable[str]) -> str:
     *most, last = names
-    return f"{', '.join(most)} or {last}"
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def run(args: argparse.Namespace) -> int:
@@ -281,6 +317,7 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
             f"--flush-ms {args.flush_ms} is not possible", why="it is 10 ms to an hour"
         )
     _check_stacks(args)
+    _check_tools(args)
     if args.sampling not in (None, "continuous", "serialized"):
         raise RequestError(
             f"--sampling {args.sampling} is not possible", why="there are continuous, serialized"
@@ -291,6 +328,36 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
             raise RequestError(
                 f"--{name} {value:g} is not possible", why="it must be more than 0 s"
             )
+
+
+def _check_tools(args: argparse.Namespace) -> None:
+    """What is passed on to nsys, ncu and lttng, as far as its form says whether they take it."""
+    import re
+
+    from sightline.errors import RequestError
+    from sightline.record.collect.backends.nsys import GPU_METRICS_HZ
+    from sightline.record.collect.lttng import PERIOD, SIZE
+    from sightline.record.collect.ncu_metrics import check_metrics
+
+    low, high = GPU_METRICS_HZ
+    if args.gpu_metrics is not None and not low <= args.gpu_metrics <= high:
+        raise RequestError(
+            f"--gpu-metrics {args.gpu_metrics} is not possible",
+            why=f"nsys samples {low} to {high:,} times a second",
+        )
+    if isinstance(args.capture, str) and not re.fullmatch(
+        r"repeat(?::[1-9]\d{0,5})?", args.capture
+    ):
+        raise RequestError(
+            f"--capture {args.capture} is not possible", why="it is repeat, repeat:N or nothing"
+        )
+    if args.rotate is not None and not (
+        PERIOD.fullmatch(args.rotate) or SIZE.fullmatch(args.rotate)
+    ):
+        raise RequestError(
+            f"--rotate {args.rotate} is not possible", why="it is a size (10M) or a time (60s)"
+        )
+    check_metrics(_split(args.metrics))
 
 
 def _check_stacks(args: argparse.Namespace) -> None:
@@ -315,6 +382,10 @@ def _check_stacks(args: argparse.Namespace) -> None:
 
 def _listed(backends: list[str]) -> list[str]:
     return [b for text in backends for b in text.split(",") if b]
+
+
+def _split(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _ranks(text: str | None) -> tuple[int, ...]:
@@ -360,6 +431,12 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "snapshot": args.snapshot,
         "rotate": args.rotate,
         "snapshot_on": args.snapshot_on,
+        "trace": args.trace,
+        "gpu_metrics": args.gpu_metrics,
+        "metrics": _split(args.metrics),
+        "sections": args.section,
+        "cache_control": args.cache_control,
+        "events": _listed(args.events),
     }
     if args.steps is not None:
         try:
@@ -374,7 +451,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
             raise RequestError(
                 f"--{name} {options[name]} is unknown", why=f"there are {', '.join(known)}"
             )
-    kept = {k: v for k, v in options.items() if v not in (None, False)}
+    kept = {k: v for k, v in options.items() if v not in (None, False, [])}
     if args.cpu_stack_bytes is not None:
         kept["cpu_stack_bytes"] = args.cpu_stack_bytes
     return kept | {"shapes": options["shapes"]}
@@ -391,6 +468,7 @@ def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
 
 def _say_plan(plan: Plan, folder: Path) -> None:
     from sightline.doors.cli._recorded import show_folder
+    from sightline.record.collect.plan import list_unread
 
     print(f"sightline: recording into {show_folder(folder)}", file=sys.stderr)
     for choice in plan.choices:
@@ -398,6 +476,8 @@ def _say_plan(plan: Plan, folder: Path) -> None:
             print(f"  {choice.backend:<6} {choice.why}", file=sys.stderr)
         elif choice.is_of_interest:
             print(f"  {'no ' + choice.backend:<6} {choice.why}", file=sys.stderr)
+    for flag, readers in list_unread(plan, plan.options):
+        print(f"  !  {flag} has no effect here: it is for {_join(readers)}", file=sys.stderr)
     if not plan.backends:
         print("  nothing but what the program marks itself (sl.annotate, sl.step)", file=sys.stderr)
     sys.stderr.flush()
@@ -427,11 +507,14 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
     import shlex
 
     from sightline.record.collect.commands import wrap_command
-    from sightline.record.collect.record import Recording, environment
+    from sightline.record.collect.plan import list_unread
+    from sightline.record.collect.record import Recording, environment, list_options
 
     for choice in plan.choices:
         print(f"# {choice.backend}: {'yes' if choice.taken else 'no'}, {choice.why}")
-    options = {**plan.options, "question": plan.question}
+    for flag, readers in list_unread(plan, plan.options):
+        print(f"# {flag} has no effect here: it is for {_join(readers)}")
+    options = list_options(plan)
     recording = Recording(plan, folder, _ranks(args.ranks), args.every)
     told = environment(recording, {}, None)
     for name, value in told.items():
@@ -439,11 +522,30 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
             f"export {name}={shlex.quote(value)}"
             + ("${PYTHONPATH:+:$PYTHONPATH}" if name == "PYTHONPATH" else "")
         )
+    if "lttng" in plan.backends:
+        _print_session(plan, folder / f"host-{recording.mark}.lttng", recording.session)
     words = wrap_command(plan.command, plan.backends, folder, f"host-{recording.mark}", options)
     print(shlex.join(words))
     if "cpu" in plan.backends and "nsys" not in plan.backends:
         _print_sampler(str(plan.cpu_tool), folder / f"host-{recording.mark}")
     return 0
+
+
+def _print_session(plan: Plan, folder: Path, session: str) -> None:
+    """What sets up LTTng for user space before the program."""
+    import shlex
+
+    from sightline.record.collect.lttng import list_userspace, rotate_session, split_events
+
+    user, kernel = split_events(plan.options.get("events", ()))
+    snapshot = bool(plan.options.get("snapshot") or plan.options.get("snapshot_on"))
+    commands = list_userspace(session, folder, snapshot=snapshot, events=user, kernel=kernel)
+    if kernel:
+        commands.append(["enable-event", "--kernel", f"--session={session}", kernel])
+    if plan.options.get("rotate"):
+        commands.append(rotate_session(session, plan.options["rotate"]))
+    for words in [*commands, ["start", session]]:
+        print(shlex.join(["lttng", *words]))
 
 
 def _print_sampler(tool: str, stem: Path) -> None:

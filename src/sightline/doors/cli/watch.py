@@ -5,6 +5,7 @@ sightline watch --metrics                for Prometheus, on 127.0.0.1:9400
 sightline watch -o gpu-history --policy default --webhook http://…
 sightline report gpu-history             what it shows, as of any recording
 sightline sql gpu-history "SELECT device_id, avg(power_w) FROM gpus GROUP BY 1"
+sightline watch --alert 'temperature > 60 for 30s'   a policy in one line
 sightline watch --list                   the metrics, and what can be read here
 
 The history is Parquet by day; values get sparser with age, and the folder never
@@ -49,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", metavar="FILE", help="ask for the token in this file")
     parser.add_argument(
         "--policy", action="append", metavar="FILE", help="conditions to judge; 'default' ships"
+    )
+    parser.add_argument(
+        "--alert",
+        action="append",
+        metavar="CONDITION",
+        help="a policy in one line: 'temperature > 60', 'sm_active < 5 for 10min'",
     )
     parser.add_argument("--webhook", metavar="URL", help="post violations, XIDs there, as JSON")
     parser.add_argument(
@@ -98,7 +105,7 @@ def _check(args: argparse.Namespace) -> None:
                 why=did_you_mean(name, list_sources()),
                 hint=f"There are:  {', '.join(list_sources())}",
             )
-    if not (args.output or args.metrics or args.policy or args.list):
+    if not (args.output or args.metrics or args.policy or args.alert or args.list):
         raise RequestError(
             "there is nothing to do with the readings",
             hint="Keep them:  sightline watch -o gpu-history\n"
@@ -116,12 +123,13 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     from sightline.doors.cli._edge import keep_talk
     from sightline.record.monitor.history import HistoryWriter, Limits
     from sightline.record.monitor.notices import Notifier
-    from sightline.record.monitor.policies import Policies, load_policies
+    from sightline.record.monitor.policies import Policies, load_policies, parse_alert
     from sightline.record.monitor.rounds import MachineClock
     from sightline.record.monitor.watching import Watch
 
     period_s = read_period_s(args.period)
-    policies = Policies(load_policies(args.policy)) if args.policy else None
+    rules = [*load_policies(args.policy or ()), *map(parse_alert, args.alert or ())]
+    policies = Policies(rules) if rules else None
     limits = Limits(_parse_thinning(args.thin), parse_size(args.max_size))
     length_s = parse_duration_ns(args.length) / 1e9 if args.length else None
     clock = MachineClock(length_s)

@@ -209,7 +209,16 @@ def _host_ops(found: _Read, pid: int, offset: int, state: int) -> pl.DataFrame:
     )
     is_step = pl.col("kind").is_in([f.STEP, f.OPEN_STEP])
     name = pl.col("name").replace_strict(found.texts, default="?", return_dtype=pl.String)
-    payload = pl.col("extra").replace_strict(found.texts, default=None, return_dtype=pl.String)
+    text = pl.col("extra").replace_strict(found.texts, default=None, return_dtype=pl.String)
+    labels = pl.when(pl.col("flags") // f.HAS_LABELS % 2 == 1).then(text)
+    lines = labels.str.splitn("\n", 2)
+    first = lines.struct.field("field_0")
+    # What is no array, as in a damaged file, has no label.
+    is_array = first.str.contains(r'^\[(?:null|"(?:[^"\\]|\\.)*"), (?:null|"(?:[^"\\]|\\.)*")\]$')
+    domain, category = (
+        pl.when(is_array).then(first).str.json_path_match(f"$[{at}]") for at in range(2)
+    )
+    payload = pl.when(pl.col("flags") // f.HAS_PAYLOAD % 2 == 1).then(text)
     rows = rows.select(
         pid=pl.lit(pid, pl.Int64),
         tid="tid",
@@ -220,7 +229,9 @@ def _host_ops(found: _Read, pid: int, offset: int, state: int) -> pl.DataFrame:
         range_kind=pl.when(~is_step).then(
             pl.when(pl.col("kind") == f.MARK).then(pl.lit("mark")).otherwise(pl.lit("pushpop"))
         ),
-        payload=pl.when(pl.col("flags") % 4 // f.HAS_PAYLOAD == 1).then(payload),
+        domain=domain,
+        category=category,
+        payload=payload.fill_null(lines.struct.field("field_1")),
     )
     order = pl.when(pl.col("layer") == "step").then(0).otherwise(1)
     return nest_ranges(rows, order=order)

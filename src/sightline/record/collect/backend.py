@@ -75,6 +75,10 @@ class Backend:
     answers: Mapping[str, Callable[[Situation], bool]]
     carries: tuple[str, ...] = ()
     option: str | None = None  # a choice of a person's that asks for it whatever the question is
+    # Choices that it reads, and those of them that only it can serve: they ask for it as --backend
+    # does. What no chosen backend reads is said (plan.list_unread).
+    reads: tuple[str, ...] = ()
+    asked_by: tuple[str, ...] = ()
     # One tool can trace a GPU at a time: one around the program, or a profiler within it.
     traces: Literal["around", "within"] | None = None
     facts: tuple[Fact, ...] = ()

@@ -82,7 +82,7 @@ def list_gpus() -> list[dict[str, Any]]:
 
 
 def list_notes(
-    host_facts: dict[str, Any], gpu_facts: Sequence[dict[str, Any]]
+    host_facts: dict[str, Any], gpu_facts: Sequence[dict[str, Any]], changed: Sequence[str] = ()
 ) -> list[dict[str, str]]:
     """What was fixed and what was not, as sentences of the report."""
     said = []
@@ -108,11 +108,12 @@ def list_notes(
     governor = host_facts.get("governor")
     boost = {True: "boost on", False: "boost off"}.get(host_facts.get("boost"), "boost unknown")  # type: ignore[arg-type]
     said.append(f"CPU: governor {governor or 'unknown'}, {boost}, {host_facts.get('cpus')} usable")
+    what = ", ".join(changed) or "sightline changed no clock and no limit"
     return [
         {
             "kind": "repeatability",
             "severity": "info",
-            "text": "sightline changed no clock and no limit; as found: " + "; ".join(said),
+            "text": f"{what}; as found: " + "; ".join(said),
         }
     ]
 

@@ -35,6 +35,41 @@ _SIGNALS = {"SIGUSR1": signal.SIGUSR1, "SIGUSR2": signal.SIGUSR2}
 _IDENTITY = re.compile(rb'\b(?:hostname|product_uuid)\s*=\s*"([^"\n]{0,255})"')
 
 
+_BUFFERS = ("--subbuf-size=1M", "--num-subbuf=8")
+# lttng-enable-rotation(1): --timer takes us, ms, s, m or h; --size takes k, M or G.
+PERIOD = re.compile(r"[0-9]{1,12}(?:us|ms|s|m|h)")
+SIZE = re.compile(r"[0-9]{1,15}[kMG]?")
+
+
+def split_events(events: Sequence[str]) -> tuple[str, str]:
+    """Patterns of user space, which name their provider (`hip:*`), and events of the kernel."""
+    user = [event for event in events if ":" in event]
+    return ",".join(user), ",".join(event for event in events if ":" not in event)
+
+
+def list_userspace(
+    name: str, folder: Path, *, snapshot: bool, events: str, kernel: str
+) -> list[list[str]]:
+    """The commands that make a session and enable its events of user space; all, if none is named.
+
+    Where only events of the kernel are named, there are none of user space.
+    """
+    session, mode = f"--session={name}", ["--overwrite"] if snapshot else []
+    chosen = ["enable-event", "--userspace", session, "--channel=user", events or "--all"]
+    return [
+        ["create", name, f"--output={folder}", *(["--snapshot"] if snapshot else [])],
+        ["enable-channel", "--userspace", session, *_BUFFERS, *mode, "user"],
+        *([chosen] if events or not kernel else []),
+        ["add-context", "--userspace", session, "--channel=user", "--type=vpid", "--type=vtid"],
+    ]
+
+
+def rotate_session(name: str, rotate: str) -> list[str]:
+    """The command that begins a new chunk after each size or period."""
+    kind = "timer" if PERIOD.fullmatch(rotate) else "size"
+    return ["enable-rotation", f"--session={name}", f"--{kind}={rotate}"]
+
+
 def is_kernel_traceable() -> bool:
     """Whether LTTng's kernel modules are installed, and may be loaded."""
     modinfo = shutil.which("modinfo")
@@ -57,11 +92,13 @@ class Lttng:
         snapshot: bool = False,
         snapshot_on: str | None = None,
         rotate: str | None = None,
+        events: Sequence[str] = (),
     ) -> None:
         self.folder, self.name = folder, name
         self.notes: list[str] = []
         self._snapshot = snapshot or snapshot_on is not None
         self._snapshot_on = snapshot_on
+        self._user, self._kernel = split_events(events)
         self._daemon: subprocess.Popen[bytes] | None = None
         self._is_made = False
         register_cleanup(self.stop)
@@ -80,20 +117,19 @@ class Lttng:
         with_kernel = is_kernel_traceable()
         if self._ask("list") is not None:
             self._start_daemon(with_kernel)
-        create = ["create", self.name, f"--output={self.folder}"]
-        self._tell(*create, *(["--snapshot"] if self._snapshot else []))
+        first, *rest = list_userspace(
+            self.name, self.folder, snapshot=self._snapshot, events=self._user, kernel=self._kernel
+        )
+        self._tell(*first)
         self._is_made = True
+        for words in rest:
+            self._tell(*words)
         mode = ["--overwrite"] if self._snapshot else []
         session = f"--session={self.name}"
-        buffers = ["--subbuf-size=1M", "--num-subbuf=8"]
-        self._tell("enable-channel", "--userspace", session, *buffers, *mode, "user")
-        self._tell("enable-event", "--userspace", session, "--channel=user", "--all")
-        context = ["--type=vpid", "--type=vtid"]
-        self._tell("add-context", "--userspace", session, "--channel=user", *context)
-        if with_kernel:
-            self._start_kernel(session, [*buffers, *mode])
+        if with_kernel and (self._kernel or not self._user):
+            self._start_kernel(session, [*_BUFFERS, *mode])
         if rotate is not None:
-            self._tell("enable-rotation", session, f"--size={rotate}")
+            self._tell(*rotate_session(self.name, rotate))
         if self._snapshot_on is not None and self._snapshot_on not in _SIGNALS:
             self._add_trigger(self._snapshot_on)
         self._tell("start", self.name)
@@ -116,10 +152,11 @@ class Lttng:
 
     def _start_kernel(self, session: str, buffers: Sequence[str]) -> None:
         """Events of the kernel. What cannot be traced is noted; the rest is."""
+        enable = ["enable-event", "--kernel", session, "--channel=kernel"]
         for words in (
             ["enable-channel", "--kernel", session, *buffers, "kernel"],
-            ["enable-event", "--kernel", session, "--channel=kernel", KERNEL_EVENTS],
-            ["enable-event", "--kernel", session, "--channel=kernel", "--syscall", "--all"],
+            [*enable, self._kernel or KERNEL_EVENTS],
+            *([] if self._kernel else [[*enable, "--syscall", "--all"]]),
         ):
             if (problem := self._ask(*words)) is not None:
                 self.notes.append(f"LTTng does not trace the kernel: {problem}")

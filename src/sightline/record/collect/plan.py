@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sightline.errors import RequestError
@@ -13,6 +13,7 @@ from sightline.record.collect.questions import QUESTIONS
 from sightline.record.collect.situation import Situation
 
 _NOT_NEEDED = "not needed for this question"
+_FLAGS = {"after_s": "--after", "sections": "--section"}  # options of other names than their flags
 
 
 @dataclass(frozen=True)
@@ -75,15 +76,23 @@ def make_plan(
 ) -> Plan:
     """The plan; `facts` are machine.examine_machine's. Raises RequestError where there is none."""
     known = list_backends()
+    chosen = dict(options or {})
+    called = [b for b in known if not backends and any(chosen.get(o) for o in b.asked_by)]
+    carried = [name for backend in called for name in backend.carries]
+    question = question or (carried[0] if carried else None)
     _check_names("question", [question] if question else [], QUESTIONS)
     _check_names("backend", backends, [backend.name for backend in known])
-    plan = Plan(list(command), question or "timeline", options=dict(options or {}))
+    plan = Plan(list(command), question or "timeline", options=chosen)
     situation = Situation(plan.command, plan.question, facts, dict(plan.options), bool(backends))
     for backend in known:
-        _choose(plan, backend, situation, backends)
+        if backend in called:
+            _choose(plan, backend, replace(situation, is_asked=True), [backend.name])
+        else:
+            _choose(plan, backend, situation, backends)
     _let_one_trace(plan, known)
     _refuse_unanswered(plan, known, backends)
-    refused = [c for c in plan.choices if c.backend in backends and not c.taken]
+    asked = {*backends, *(backend.name for backend in called)}
+    refused = [c for c in plan.choices if c.backend in asked and not c.taken]
     if refused:
         raise RequestError(
             f"{refused[0].backend} cannot record here",
@@ -91,6 +100,17 @@ def make_plan(
             hint=_hint_at_remedy(refused[0].backend),
         )
     return plan
+
+
+def list_unread(plan: Plan, options: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """Choices that nothing in the plan reads, each with the backends that would: ignored else."""
+    reads = {backend.name: backend.reads for backend in list_backends()}
+    unread = []
+    for name, value in options.items():
+        readers = [backend for backend, own in reads.items() if name in own]
+        if value and readers and not set(readers) & set(plan.backends):
+            unread.append((_FLAGS.get(name, f"--{name.replace('_', '-')}"), readers))
+    return unread
 
 
 def _check_names(noun: str, names: Iterable[str], known: Iterable[str]) -> None:

@@ -18,13 +18,14 @@ from sightline.core.units import format_ns
 from sightline.errors import RequestError
 from sightline.record.collect import commands, conditions, cupti, finishing, mpi_calls
 from sightline.record.collect.child import Child, Ended
+from sightline.record.collect.clock_lock import BY_HAND, ClockLock
 from sightline.record.collect.hosts import is_on_several_hosts
 from sightline.record.collect.look import find_program
 from sightline.record.collect.lttng import Lttng
 from sightline.record.collect.plan import Plan
 from sightline.record.collect.situation import is_python
 from sightline.record.collect.sleeps import SleepSampler
-from sightline.record.collect.watchers import Gpus, Perf, PySpy
+from sightline.record.collect.watchers import Gpus, Iaprof, Perf, PySpy
 from sightline.record.inline import clock
 from sightline.record.inline.rank import make_host_mark
 from sightline.record.inline.session import VARIABLE
@@ -132,7 +133,8 @@ def record_program(recording: Recording) -> Ended:
     """Run the program and record it; how it ended. The folder exists and is writable."""
     plan, folder = recording.plan, recording.place
     machine, devices = conditions.read_host(), conditions.list_gpus()
-    recording.notes += conditions.list_notes(machine, devices)
+    lock, changed = _lock_clocks(recording)
+    recording.notes += conditions.list_notes(machine, devices, changed)
     recording.facts = {
         "sightline": sys.modules["sightline"].__version__,
         "command": list(plan.command) if recording.keep_identity else show_command(plan.command),
@@ -142,7 +144,7 @@ def record_program(recording: Recording) -> Ended:
         "machine": machine,
         "gpus": devices,
         "environment": conditions.read_environment(),
-        "changed": ["clocks locked to base by ncu"] if plan.options.get("lock_clocks") else [],
+        "changed": changed,
         "state": "running",
     }
     server, address = _clock(recording)
@@ -153,11 +155,12 @@ def record_program(recording: Recording) -> Ended:
         plan.backends,
         recording.folder,
         f"host-{recording.mark}.{os.getpid()}",
-        _options(plan),
+        list_options(plan),
     )
     began = time.monotonic_ns()
     child = Child(words, environment(recording, os.environ, address))
     perf, gpus = _before(recording, child)
+    eus = _start_iaprof(recording, child)
     stacks = _start_stacks(recording, child)
     system = _trace_system(recording, child)
     recording.costs["before_ns"] = time.monotonic_ns() - began
@@ -170,10 +173,15 @@ def record_program(recording: Recording) -> Ended:
         ended = child.wait(recording.timeout_s, lambda: _timed_out(recording), on_signal)
         began = time.monotonic_ns()
     finally:
+        if lock is not None:
+            lock.stop()
         _stop_system(recording, *system)
         if sleeps is not None:
             sleeps.stop()
     _stop(recording, (perf, spy, stacks), gpus)
+    problem = None if eus is None else eus.stop()
+    if problem is not None:
+        recording.note("iaprof", problem)
     if stacks is not None and recording.names_functions:
         finishing.remove_maps(stacks.list_maps())
     if recording.mpi_recorder is not None:
@@ -229,7 +237,23 @@ def _torch_absent(recording: Recording) -> str:
     )
 
 
-def _options(plan: Plan) -> dict[str, Any]:
+def _lock_clocks(recording: Recording) -> tuple[ClockLock | None, list[str]]:
+    """Lock the clocks where that is asked for; what was changed. ncu does it by itself."""
+    plan = recording.plan
+    if not plan.options.get("lock_clocks"):
+        return None, []
+    if "ncu" in plan.backends:
+        return None, ["clocks locked to base by ncu"]
+    try:
+        lock = ClockLock()
+    except Unavailable as error:
+        recording.note("clocks", f"the GPUs' clocks were not locked: {error}", remedy=BY_HAND)
+        return None, []
+    return lock, [f"clocks of {', '.join(lock.names)} locked to their base while it ran"]
+
+
+def list_options(plan: Plan) -> dict[str, Any]:
+    """What a backend's command line is made of."""
     return {
         **plan.options,
         "question": plan.question,
@@ -262,6 +286,18 @@ def _before(recording: Recording, child: Child) -> tuple[Perf | None, Gpus | Non
         except (Unavailable, OSError) as error:
             recording.note("nvml", f"the GPUs were not sampled: {error}")
     return perf, gpus
+
+
+def _start_iaprof(recording: Recording, child: Child) -> Iaprof | None:
+    if "iaprof" not in recording.plan.backends:
+        return None
+    try:
+        eus = Iaprof(recording.place / f"host-{recording.mark}.{child.pid}.iaprof")
+    except OSError as error:
+        recording.note("iaprof", f"iaprof could not be started: {error.strerror}")
+        return None
+    child.watchers.add(eus.pid)
+    return eus
 
 
 def _start_perf(recording: Recording, child: Child, what: str, pid: int | None) -> Perf | None:
@@ -317,7 +353,9 @@ def _trace_system(recording: Recording, child: Child) -> tuple[Perf | None, Lttn
         perf = _start_perf(recording, child, "sched", None)
     if "lttng" in plan.backends:
         options = {
-            k: plan.options[k] for k in ("snapshot", "snapshot_on", "rotate") if plan.options.get(k)
+            k: plan.options[k]
+            for k in ("snapshot", "snapshot_on", "rotate", "events")
+            if plan.options.get(k)
         }
         try:
             lttng = Lttng(stem.with_name(f"{stem.name}.lttng"), recording.session, **options)

@@ -234,6 +234,35 @@ class Gpus:
         return self._sampler.cost_ns, summarize_samples(self._sampler)
 
 
+class Iaprof:
+    """iaprof, from before the program starts until it has ended."""
+
+    def __init__(self, output: Path) -> None:
+        self._output, self._log = output, output.with_suffix(".log")
+        with output.open("wb") as out, self._log.open("wb") as err:
+            self._process = subprocess.Popen(  # noqa: S603  # no shell
+                [find_program("iaprof") or "iaprof"],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+                preexec_fn=restore_signals,
+            )
+        self.pid = self._process.pid
+
+    def stop(self) -> str | None:
+        """End it; what went wrong, or None."""
+        _end(self._process)
+        if self._output.exists() and self._output.stat().st_size:
+            return None
+        self._output.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            last = self._log.read_text(errors="replace").strip().splitlines()
+            if last:
+                return f"iaprof recorded nothing: {redact_text(last[-1])[:200]}"
+        return "iaprof recorded nothing: no kernel of an Intel GPU ran"
+
+
 def restore_signals() -> None:
     """In the tool's process: sightline blocks signals for itself, and the tool is ended by one."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

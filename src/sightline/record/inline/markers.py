@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from sightline.record.inline.nvtx import Leave, find_push_pop
+from sightline.record.inline.nvtx import Labels, Leave, find_push_pop, push_labels
 from sightline.record.inline.session import state
 
 
-def enter_others(name: str) -> list[Leave] | None:
+def enter_others(name: str, labels: Labels | None = None) -> list[Leave] | None:
     """Enter the range wherever else something listens; what to call at its end, or None."""
     leave: list[Leave] = []
     torch: Any = sys.modules.get("torch")
@@ -22,7 +22,9 @@ def enter_others(name: str) -> list[Leave] | None:
         annotation = jax.profiler.TraceAnnotation(name)
         annotation.__enter__()
         leave.append(lambda: annotation.__exit__(None, None, None))
-    if state.nvtx:
+    if state.nvtx and labels is not None and (pop := push_labels(name, labels)) is not None:
+        leave.append(pop)
+    elif state.nvtx:
         pair = find_push_pop()
         if pair is not None:
             pair[0](name)

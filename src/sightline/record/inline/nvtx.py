@@ -9,6 +9,7 @@ from typing import Any
 
 Leave = Callable[[], object]
 Push = Callable[[str], object]
+Labels = tuple[Any, Any, Any]  # color, domain and category, each None where it is not given
 
 # NVTX of CUDA toolkits up to 12; roctx of ROCm, under rocprofv3 and before.
 _LIBRARIES = (
@@ -28,6 +29,20 @@ def find_push_pop() -> tuple[Push, Leave] | None:
         # What is imported later may bring one; the search of the disk is made once.
         _searched = _vendor is None and "torch" not in sys.modules
     return _vendor
+
+
+def push_labels(name: str, labels: Labels) -> Leave | None:
+    """Push a range with its color, domain and category; what ends it.
+
+    None where the package nvtx is missing: what torch, CuPy and the library push has no domain.
+    """
+    try:
+        import nvtx
+    except ImportError:
+        return None
+    color, domain, category = labels
+    nvtx.push_range(name, color=color, domain=domain, category=category)
+    return lambda: nvtx.pop_range(domain=domain)
 
 
 def _of_torch() -> tuple[Push, Leave] | None:

@@ -2,8 +2,10 @@
 
 `dcgm` has the names and labels of dcgm-exporter, so that dashboards and alerts that were written
 for it work as they are: `Hostname` and `hostname` (it changed in 2026) are both there. What DCGM
-has no name for, and other vendors' GPUs, are `sightline_*` with Prometheus' units. `otel` has hw.*
-of OpenTelemetry's semantic conventions in Prometheus' spelling, and `sightline_*` for the rest.
+has no name for, processes, and other vendors' GPUs, are `sightline_*` with Prometheus' units.
+`otel` has hw.* of OpenTelemetry's semantic conventions in Prometheus' spelling, and `sightline_*`
+for the rest. In Kubernetes processes have the labels of their pod, and so has a GPU that one pod
+alone uses.
 
 Only current values are there: a metric without a reading has no line, and never a zero.
 """
@@ -24,7 +26,17 @@ from prometheus_client.core import Metric as Family
 from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
 from sightline.core.watched_metrics import COUNTER, METRICS, Metric
 from sightline.record.monitor.latest import Latest
-from sightline.record.monitor.readings import GPU, HOST, INSTANCE, LINK, Device, Entity
+from sightline.record.monitor.readings import (
+    GPU,
+    HOST,
+    INSTANCE,
+    LINK,
+    PROCESS,
+    Device,
+    Entity,
+    read_pid,
+)
+from sightline.record.pods import Pods
 
 DCGM, OTEL = "dcgm", "otel"
 # Our unit: Prometheus' (https://prometheus.io/docs/practices/naming/#base-units), its factor.
@@ -33,7 +45,7 @@ _UNITS = {
     "%": ("_ratio", 0.01), "C": ("_celsius", 1.0), "ns": ("_seconds", 1e-9),
     "bytes/s": ("_bytes_per_second", 1.0),
 }  # fmt: skip
-_KINDS = {GPU: "gpu", INSTANCE: "gpu", HOST: "host", LINK: "link"}
+_KINDS = {GPU: "gpu", INSTANCE: "gpu", PROCESS: "process", HOST: "host", LINK: "link"}
 _INSTANCE = re.compile(r"^MIG (\d+)(?: \((.*)\))?$")
 # OpenTelemetry's names in Prometheus' spelling: unit as a suffix, _total for what only grows.
 _OTEL_UNITS = {"hw.power": "_watts", "hw.energy": "_joules", "hw.gpu.memory.usage": "_bytes",
@@ -46,8 +58,15 @@ Sample = tuple[str, str, str, dict[str, str], float]  # name, help, type, labels
 class Collector:
     """What Prometheus is told, made anew for each scrape."""
 
-    def __init__(self, latest: Latest, names: str = DCGM, host: str | None = None) -> None:
+    def __init__(
+        self,
+        latest: Latest,
+        names: str = DCGM,
+        host: str | None = None,
+        pods: Pods | None = None,
+    ) -> None:
         self._latest, self._names = latest, names
+        self._pods = Pods() if pods is None else pods
         self._host = socket.gethostname() if host is None else host
 
     def describe(self) -> Iterable[Family]:
@@ -65,25 +84,46 @@ class Collector:
 
     def _list_samples(self) -> Iterator[Sample]:
         latest = self._latest
+        owners = self._find_owners()
         for kind in _KINDS:
             for entity in latest.list_entities(kind):
                 device = latest.devices.get(-1 if entity.device_id is None else entity.device_id)
                 for metric_name, value in latest.values(entity).items():
                     metric = METRICS.get(metric_name)
                     if metric is not None:
-                        yield self._name_sample(metric, entity, device, value)
+                        name, text, kind_, labels, value_ = self._name_sample(
+                            metric, entity, device, value
+                        )
+                        yield name, text, kind_, labels | owners.get(entity, {}), value_
         text = "time that one round of readings took"
         yield "sightline_watch_round_seconds", text, "gauge", {}, latest.cost_ns / 1e9
+
+    def _find_owners(self) -> dict[Entity, dict[str, str]]:
+        """Kubernetes' labels of processes, and of GPUs whose processes are all of one pod."""
+        owners: dict[Entity, dict[str, str]] = {}
+        on_gpu: dict[int | None, list[int]] = {}
+        for entity in self._latest.list_entities(PROCESS):
+            pid = read_pid(entity)
+            on_gpu.setdefault(entity.device_id, []).append(pid)
+            pod = self._pods.find(pid)
+            owners[entity] = {"pid": str(pid)} | ({} if pod is None else pod.label())
+        for device_id, pids in on_gpu.items():
+            pod = self._pods.find_all(pids)
+            if pod is not None:
+                owners[Entity(GPU, device_id)] = pod.label()
+        return owners
 
     def _name_sample(
         self, metric: Metric, entity: Entity, device: Device | None, value: float
     ) -> Sample:
-        is_nvidia = device is not None and device.vendor == "nvidia"
+        # DCGM's and OpenTelemetry's names are of whole GPUs: a process has names of its own.
+        is_process = entity.kind == PROCESS
+        is_nvidia = device is not None and device.vendor == "nvidia" and not is_process
         if self._names == DCGM and is_nvidia and metric.dcgm is not None:
             labels = self._label_as_dcgm(entity, device)
             kind = "unknown" if metric.kind == COUNTER else "gauge"
             return f"DCGM_FI_{metric.dcgm}", metric.help, kind, labels, value * metric.dcgm_scale
-        if self._names == OTEL and metric.otel is not None:
+        if self._names == OTEL and metric.otel is not None and not is_process:
             name = metric.otel.replace(".", "_") + _OTEL_UNITS.get(metric.otel, "")
             name += "_total" if metric.kind == COUNTER else ""
             labels = self._label(entity, device, "hw_id") | {
@@ -119,7 +159,7 @@ class Collector:
         if device is not None:
             labels |= {key: device.uuid or str(device.device_id), "model": device.name}
             labels |= {"hw_type": "gpu"} if key == "hw_id" else {}
-        if entity.source is not None:
+        if entity.source is not None and entity.kind != PROCESS:
             labels["part"] = entity.source
         return labels
 

@@ -7,6 +7,7 @@ statistics of the last values: `power_w.avg`, `memory_used_bytes.slope` (per sec
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sightline.core.registry import did_you_mean
 from sightline.core.units import format_long
 from sightline.core.watched_metrics import METRICS
 from sightline.core.xids import describe_recovery, describe_xid, look_up_action
 from sightline.diagnosis.custom.evaluate import evaluate, fill_text
 from sightline.diagnosis.custom.expression import Expression, Missing, Unfit
-from sightline.diagnosis.custom.forms import OURS, OwnRule, read_rules
-from sightline.errors import InputError
+from sightline.diagnosis.custom.forms import OURS, OwnRule, parse_rule, read_rules
+from sightline.errors import InputError, RequestError
 from sightline.record.monitor.readings import CURRENT_NS, PROCESS, Entity, Event, Reading
 from sightline.record.monitor.rounds import Round
 
@@ -53,6 +55,42 @@ def load_policies(paths: Sequence[str]) -> list[OwnRule]:
         if rule.watched.over_ns > _LONGEST_NS:
             raise rule.at.wrong("'over' is an hour at most: so much is kept in memory")
     return rules
+
+
+_ALERT = re.compile(
+    r"\s*(?P<metric>[A-Za-z][\w ]*?)\s*(?P<sign>[<>]=?|==|!=)\s*(?P<limit>-?[\d.]+)"
+    r"(?:\s+for\s+(?P<length>[\d.]+\s*[a-z]+))?\s*"
+)
+
+
+def parse_alert(text: str) -> OwnRule:
+    """A policy in one line: 'temperature > 60', 'sm_active_pct < 5 for 10min'.
+
+    A metric by its name, its column, or its column without the unit. Raises RequestError.
+    """
+    found = _ALERT.fullmatch(text)
+    if found is None:
+        raise RequestError(
+            f"'{text}' is no condition", hint="Write it as  --alert 'temperature > 60 for 30s'"
+        )
+    word = re.sub(r"[^a-z0-9]+", "_", found["metric"].lower())
+    column = next((m.column for m in METRICS.values() if word in (m.column, m.plain)), None)
+    if column is None:
+        raise RequestError(
+            f"'{found['metric']}' is not watched",
+            why=did_you_mean(word, [m.plain for m in METRICS.values()]),
+            hint="What is watched:  sightline watch --list",
+        )
+    rule: dict[str, Any] = {
+        "tag": f"alert-{column.replace('_', '-')}",
+        "name": text.strip(),
+        "metrics": [column],
+        "rule": f"{column}.last {found['sign']} {found['limit']}",
+        "hint": f"{text.strip()}: it is {{{column}.last}}",
+    }
+    if found["length"]:
+        rule["watch"] = {"for": found["length"]}
+    return parse_rule(rule, f"--alert '{text}'")
 
 
 @dataclass

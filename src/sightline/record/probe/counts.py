@@ -20,6 +20,7 @@ from prometheus_client.core import (
 )
 
 from sightline.core.cxx_names import demangle
+from sightline.record.pods import Pod, Pods
 from sightline.record.probe.backend import BLOCK_SIZE, COPY_SIZE, GRID_SIZE, SUM, Backend, Size
 from sightline.record.probe.session import Session
 
@@ -30,6 +31,8 @@ _COPIES = {
     3: "MemcpyDeviceToDevice", 4: "Default", 5: "MemcpyPeerToPeer",
 }  # fmt: skip
 _WHO = ["process_pid", "service_name"]
+# Of programs in Kubernetes, as OBI has them.
+_POD = ["k8s_namespace_name", "k8s_pod_name", "k8s_container_name"]
 # Sums of a kind of function: OBI's name without _total, its help, the kind or name, what is added.
 _SUMS = (
     ("gpu_cuda_graph_launch_calls", "CUDA graph launches", "graph", "entered"),
@@ -39,14 +42,18 @@ _SUMS = (
     ("gpu_cuda_device_synchronize_calls", "waits for a device", "DeviceSynchronize", "entered"),
     ("gpu_cuda_event_synchronize_calls", "waits for an event", "EventSynchronize", "entered"),
 )
-_Who = tuple[str, str]
+_Who = tuple[str, ...]
 
 
 class ProbeCollector:
     """What Prometheus is told, made anew for each scrape."""
 
-    def __init__(self, session: Session, backend: Backend, call_cost_ns: float) -> None:
+    def __init__(
+        self, session: Session, backend: Backend, call_cost_ns: float, pods: Pods | None = None
+    ) -> None:
         self._session, self._backend, self._cost_ns = session, backend, call_cost_ns
+        self._pods = Pods() if pods is None else pods
+        self._who = _WHO
         self._reading = Lock()
         self._closed = False
 
@@ -65,18 +72,22 @@ class ProbeCollector:
             return iter([] if self._closed else list(self._list_families()))
 
     def _list_families(self) -> Iterator[Metric]:
+        pods = map(self._pods.find, self._session.processes)
+        self._who = [*_WHO, *_POD] if any(pods) else _WHO
         launches = Counter[_Who]()
         kernels = Counter[tuple[_Who, str]]()
         for (pid, name), count in self._session.count_kernels().items():
             launches[self._name_process(pid)] += count
             kernels[self._name_process(pid), demangle(name)] += count
-        family = CounterMetricFamily("gpu_cuda_kernel_launch_calls", "kernel launches", labels=_WHO)
+        family = CounterMetricFamily(
+            "gpu_cuda_kernel_launch_calls", "kernel launches", labels=self._who
+        )
         for who, count in launches.items():
             family.add_metric(who, count)
         yield family
         yield from self._sum_totals()
         yield from self._list_sizes(self._backend.read_sizes())
-        yield _list_kernels(kernels)
+        yield _list_kernels(kernels, self._who)
         yield GaugeMetricFamily(
             "sightline_probe_call_cost_seconds",
             "what a probed call takes longer, measured when the probe began",
@@ -85,7 +96,8 @@ class ProbeCollector:
 
     def _name_process(self, pid: int) -> _Who:
         process = self._session.processes.get(pid)
-        return str(pid), process.name if process is not None else ""
+        own = str(pid), process.name if process is not None else ""
+        return own if self._who is _WHO else (*own, *(self._pods.find(pid) or Pod("", "")))
 
     def _sum_totals(self) -> Iterator[Metric]:
         functions = self._session.functions
@@ -101,7 +113,7 @@ class ProbeCollector:
                 is_meant = function.kind == of or function.name.endswith(of)
                 if is_meant and function.layer == "runtime":
                     found[self._name_process(pid)] += sums[what]
-            family = CounterMetricFamily(name, text, labels=_WHO)
+            family = CounterMetricFamily(name, text, labels=self._who)
             for who, value in found.items():
                 family.add_metric(who, value)
             yield family
@@ -111,7 +123,7 @@ class ProbeCollector:
             ("sightline_probe_call_errors", "calls that did not return 0", "failed", 1.0),
             ("sightline_probe_lost_calls", "calls without a row in the file", "lost", 1.0),
         ):
-            family = CounterMetricFamily(name, text, labels=[*_WHO, "function"])
+            family = CounterMetricFamily(name, text, labels=[*self._who, "function"])
             for (pid, function), sums in totals.items():
                 family.add_metric((*self._name_process(pid), function.name), sums[what] * scale)
             yield family
@@ -122,7 +134,7 @@ class ProbeCollector:
             ("gpu_cuda_kernel_block_size", "threads of a block", BLOCK_SIZE, BLOCK_SIZE),
             ("gpu_cuda_memory_copies_bytes", "bytes of a copy", COPY_SIZE, COPY_SIZE + 7),
         ):
-            labels = _WHO if first == last else [*_WHO, "cuda_memcpy_kind"]
+            labels = self._who if first == last else [*self._who, "cuda_memcpy_kind"]
             family = HistogramMetricFamily(name, text, labels=labels)
             mine = [size for size in sizes if first <= size.what <= last]
             for pid, what in dict.fromkeys((size.pid, size.what) for size in mine):
@@ -139,11 +151,11 @@ class ProbeCollector:
             yield family
 
 
-def _list_kernels(kernels: Counter[tuple[_Who, str]]) -> Metric:
+def _list_kernels(kernels: Counter[tuple[_Who, str]], who_labels: list[str]) -> Metric:
     family = CounterMetricFamily(
         "sightline_probe_kernel_launches",
         f"launches of the {MOST_KERNELS} most frequent kernels, and of all others together",
-        labels=[*_WHO, "kernel"],
+        labels=[*who_labels, "kernel"],
     )
     others = Counter[_Who]()
     for place, ((who, name), count) in enumerate(kernels.most_common()):

@@ -8,17 +8,41 @@ from typing import Any
 from rich.text import Text
 
 from sightline.core.text import fit_text
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 
 
 def print_system(data: dict[str, list[dict[str, Any]]], width: int) -> Iterator[list[Text]]:
     """A block of lines for each kind that there is."""
+    if data["mpi"]:
+        yield list(_print_mpi(data["mpi"][0], data["mpi_waits"], width))
     if data["threads"]:
         yield list(_print_threads(data["threads"], width))
     if data["interrupts"]:
         yield list(_print_interrupts(data["interrupts"], width))
     if data["calls"]:
         yield list(_print_calls(data["calls"], width))
+
+
+def _print_mpi(job: dict[str, Any], waits: list[dict[str, Any]], width: int) -> Iterator[Text]:
+    share = format_pct(100 * job["mpi_ns"] / max(job["span_ns"], 1))
+    yield Text(
+        f"MPI: {format_several(job['ranks'], 'rank')}, {format_several(job['calls'], 'call')}, "
+        f"{share} of the ranks' time without MPI_Init",
+        style="bold",
+    )
+    if not waits:
+        yield Text("  no rank waited for another, as far as messages could be matched")
+        return
+    room = width - 60
+    yield Text(
+        f"{'Who waited':<12}{'for':<12}{'why':<{room}}{'calls':>10}{'wait':>12}{'longest':>14}"
+    )
+    for row in waits:
+        yield Text(
+            f"{'rank ' + str(row['mpi_rank']):<12}{'rank ' + str(row['peer_rank']):<12}"
+            f"{fit_text(row['pattern'], room - 1):<{room}}{format_count(row['calls']):>10}"
+            f"{format_ns(row['wait_ns']):>12}{format_ns(row['longest_wait_ns']):>14}"
+        )
 
 
 def _print_threads(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:

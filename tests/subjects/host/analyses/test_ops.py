@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import sightline as sl
 from support.ask import rows
 from support.traces import kernel, launch, op, opened
 
@@ -52,3 +54,30 @@ def test_operator_that_calls_itself_counts_once_in_its_total(tmp_path: Path) -> 
     assert rows(run, "ops", "instances", "host_total_ns", "host_self_ns", "device_total_ns") == [
         (2, 100_000, 95_000, 9_000)
     ]
+
+
+def test_memory_is_of_the_operator_that_took_it(tmp_path):
+    """linear allocates 64 in addmm below it and 16 itself, and relu frees 32."""
+    ops = [("aten::linear", 0, 100), ("aten::addmm", 10, 50), ("aten::relu", 200, 50)]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "ts": at, "dur": long, "pid": 7, "tid": 7}
+        for name, at, long in ops
+    ]
+    total = 0
+    for at, size in ((20, 64), (80, 16), (220, -32), (500, 8)):
+        total += size
+        args = {"Device Type": 1, "Device Id": 0, "Addr": 1000 + abs(size), "Bytes": size,
+                "Total Allocated": total, "Total Reserved": 1000}  # fmt: skip
+        events.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]",
+                       "ts": at, "pid": 7, "tid": 7, "args": args})  # fmt: skip
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    rows = sl.open(str(path)).ask("ops").select("name", "memory_total_bytes", "memory_self_bytes")
+    assert {name: rest for name, *rest in rows.iter_rows()} == {
+        "aten::linear": [80, 16],
+        "aten::addmm": [64, 64],
+        "aten::relu": [-32, -32],
+    }
+    events = [event for event in events if event["ph"] == "X"]
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    assert sl.open(str(path)).ask("ops")["memory_total_bytes"].null_count() == 3

@@ -149,6 +149,7 @@ BACKEND = Backend(
     order=80,
     is_of_gpu=False,
     judge=_judge,
+    reads=("cpu_stacks", "cpu_rate", "cpu_stack_bytes"),
     answers={"timeline": _is_picked},
     option="cpu_stacks",
     facts=(

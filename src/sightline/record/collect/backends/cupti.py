@@ -73,6 +73,7 @@ BACKEND = Backend(
     order=50,
     is_of_gpu=True,
     judge=_judge,
+    reads=("sampling", "period", "no_calls", "budget", "flush_ms", "measure_cost", "graph"),
     answers={
         "timeline": lambda situation: situation.vendor_tool == "cupti",
         "stalls": _samples_stalls,

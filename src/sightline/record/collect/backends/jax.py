@@ -32,6 +32,7 @@ BACKEND = Backend(
     order=20,
     is_of_gpu=True,
     judge=_judge,
+    reads=("steps", "after_s", "seconds", "stacks"),
     answers={
         "timeline": _is_installed,
         "memory": _is_installed,

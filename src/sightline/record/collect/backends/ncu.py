@@ -64,11 +64,14 @@ def build_command(
     """`ncu` around a command. Clocks stay as they are unless `lock_clocks` asks for base clocks."""
     words = [
         "ncu", "--export", str(folder / name), "--force-overwrite", "--target-processes", "all",
-        "--set", options.get("set") or "full", "--import-source", "yes",
+        *_choose_metrics(options), "--import-source", "yes",
         "--replay-mode", options.get("replay") or "kernel",
-        "--graph-profiling", options.get("graph") or "node",
         "--clock-control", "base" if options.get("lock_clocks") else "none",
     ]  # fmt: skip
+    if options.get("graph"):  # not in ncu 2022.3, and by node unless it is said
+        words += ["--graph-profiling", options["graph"]]
+    if options.get("cache_control"):
+        words += ["--cache-control", options["cache_control"]]
     if options.get("kernel"):
         words += ["--kernel-name", f"regex:{options['kernel']}"]
     if options.get("launch_skip"):
@@ -79,11 +82,26 @@ def build_command(
     return [*words, *command]
 
 
+def _choose_metrics(options: Mapping[str, Any]) -> list[str]:
+    """A set, unless sections or single metrics are asked for: each more is another replay."""
+    words = ["--set", options["set"]] if options.get("set") else []
+    for section in options.get("sections") or ():
+        words += ["--section", section]
+    if options.get("metrics"):
+        words += ["--metrics", ",".join(options["metrics"])]
+    return words or ["--set", "full"]
+
+
 BACKEND = Backend(
     "ncu",
     order=40,
     is_of_gpu=True,
     judge=_judge,
+    reads=(
+        "kernel", "launch_skip", "launch_count", "set", "replay", "graph", "lock_clocks", "capture",
+        "metrics", "sections", "cache_control",
+    ),
+    asked_by=("metrics", "sections", "cache_control"),
     answers={"kernels": always, "stalls": _samples_stalls},
     carries=("kernels", "stalls"),
     traces="around",
@@ -92,4 +110,4 @@ BACKEND = Backend(
     needs=("gpu", "ncu", "counters"),
     checks={"ncu": _check},
     build_command=build_command,
-)
+)  # fmt: skip

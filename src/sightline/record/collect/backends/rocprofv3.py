@@ -108,6 +108,7 @@ BACKEND = Backend(
     order=60,
     is_of_gpu=True,
     judge=_judge,
+    reads=("period", "after_s", "seconds"),
     answers={
         "timeline": lambda situation: situation.vendor_tool == "rocprofv3",
         "stalls": lambda situation: situation.has_only_amd,

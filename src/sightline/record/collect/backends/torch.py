@@ -38,6 +38,7 @@ BACKEND = Backend(
     order=10,
     is_of_gpu=True,
     judge=_judge,
+    reads=("steps", "after_s", "seconds", "stacks", "memory"),
     answers={
         "timeline": lambda situation: situation.is_python,
         "memory": lambda situation: situation.is_python,

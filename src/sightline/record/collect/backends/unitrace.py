@@ -67,6 +67,7 @@ BACKEND = Backend(
     order=70,
     is_of_gpu=True,
     judge=_judge,
+    reads=("no_calls",),
     answers={
         "timeline": lambda situation: situation.vendor_tool == "unitrace",
         "stalls": lambda situation: situation.has_only_intel,

@@ -12,6 +12,11 @@ import re
 from sightline.record.monitor.readings import GPU, INSTANCE, Answer, Device, Entity, Event, Reading
 from sightline.record.monitor.sources._child import LineReader, read_cells
 
+# docs.nvidia.com/datacenter/dcgm, "Getting Started".
+_INSTALL = (
+    " (only GPUs before Hopper need it):  sudo apt-get install datacenter-gpu-manager-4-cuda12; "
+    "sudo systemctl start nvidia-dcgm"
+)
 _FIELDS = "1001,1002,1003,1004,1005,1006,1007,1008,1009,1010,1011,1012"
 _ENTITY = re.compile(r"^(GPU-I|GPU) (\d{1,4})\s+(.*)$")
 
@@ -20,7 +25,7 @@ def open_source(first_device: int = 0) -> DcgmSource:
     """`dcgmi`, started. Raises NoSource."""
     del first_device  # DCGM numbers GPUs as NVML does
     command = ["dcgmi", "dmon", "-e", _FIELDS, "-d", "1000"]
-    return DcgmSource(LineReader(command, " (only GPUs before Hopper need it)"))
+    return DcgmSource(LineReader(command, _INSTALL))
 
 
 class DcgmSource:

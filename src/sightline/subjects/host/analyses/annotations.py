@@ -20,6 +20,8 @@ ANALYSIS = Analysis(
             "path", "the range and those around it, outermost first, ' / ' between", required=True
         ),
         text("name", "text of the range", required=True),
+        text("domain", "NVTX domain; null is the default domain"),
+        text("category", "NVTX category"),
         number("depth", "annotated ranges around it"),
         number("instances", "how often it was entered"),
         duration("host_ns", "time in it on the host"),
@@ -47,6 +49,7 @@ _THREAD = ("rank", "recording_id", "pid", "tid")
 _USED = (
     *_THREAD,
     *("host_op_id", "parent_id", "subtree_end_id", "layer", "name", "start_ns", "end_ns"),
+    *("domain", "category"),
 )
 _INSTANCE = ["host_op_id"]
 
@@ -63,6 +66,8 @@ def run(run: Run) -> pl.DataFrame:
         "host_op_id",
         "name",
         "layer",
+        "domain",
+        "category",
         "start_ns",
         length=pl.col("end_ns") - pl.col("start_ns"),
     ).with_columns(
@@ -78,7 +83,7 @@ def run(run: Run) -> pl.DataFrame:
     cost = _sum_device_cost(host, marked, ops)
     return (
         marked.join(cost, on="host_op_id", how="left")
-        .group_by("rank", "path")
+        .group_by("rank", "path", "domain", "category")
         .agg(
             pl.col("name", "depth").first(),
             instances=pl.len(),
@@ -90,7 +95,7 @@ def run(run: Run) -> pl.DataFrame:
             first=pl.col("start_ns").min(),
         )
         .sort("rank", "first", "depth", "path")
-        .drop("first")
+        .select(column.name for column in ANALYSIS.columns)
     )
 
 
