@@ -320,7 +320,7 @@ def test_a_finding_says_cost_and_gain_in_the_same_units(opened, loading):
     page = shown(opened, loading).page
     figures = page.locator(".card .figures").first.inner_text()
     number = r"[\d.]+ (?:s|ms|µs) \([\d.]+ %\)"
-    form = rf"costs {number} of the window fix gains up to {number} confidence (?:low|medium|high)"
+    form = rf"costs {number} of the window could save up to {number} confidence (?:low|medium|high)"
     assert re.fullmatch(form, " ".join(figures.split())), figures
 
 

@@ -29,7 +29,7 @@ def write_first_view(content: dict[str, Any]) -> str:
         parts.append(f'<div><ol class="cards"><li>{_write_card(gains[0])}</li></ol></div>')
     elif cards:
         remark = f'<ul class="cards"><li>{_write_card(cards[0])}</li></ul>'
-        title = _tag("h3", "Remarks: fixing these gains no time")
+        title = _tag("h3", "Noticed (no estimate of a gain)")
         parts.append(f'<div><section class="remarks">{title}{remark}</section></div>')
     return f'<section class="panel">{"".join(parts)}</section>' if blocks else ""
 
@@ -70,9 +70,9 @@ def _write_figures(card: dict[str, Any]) -> list[str]:
     """Cost and gain in each of its units, then the confidence."""
     figures = []
     for unit, write, costs, gains in (
-        ("ns", format_ns, "costs", "fix gains up to"),
-        ("bytes", format_bytes, "takes", "fix frees up to"),
-        ("j", _write_joules, "takes", "fix saves up to"),
+        ("ns", format_ns, "costs", "could save up to"),
+        ("bytes", format_bytes, "takes", "could free up to"),
+        ("j", _write_joules, "takes", "could save up to"),
     ):
         cost, gain = card[f"cost_{unit}"], card[f"gain_{unit}"]
         if cost is not None:

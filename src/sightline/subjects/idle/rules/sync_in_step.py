@@ -72,8 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU has run dry after the host "
-        "synchronized with it.",
+        f"The GPU runs dry for {format_pct(mine.pct)} of the window after the host synchronized "
+        "with it.",
         Loss(mine.cost_ns, mine.worst_ns)
         if mine.is_needed
         else Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
