@@ -78,7 +78,7 @@ def test_cost_gain_and_confidence_stand_on_one_line_in_one_pair_of_units(screen)
     lines = screen(finding(title="The host launches late"), finding(**widest))
     head = next(i for i, line in enumerate(lines) if line.startswith("1  The host launches late"))
     assert lines[head].endswith("  host-late")
-    price = "costs 5.000 µs (20.0 %)  could save up to 4.000 µs (16.0 %)  medium confidence"
+    price = "costs 5.000 µs (20.0 %)  could save up to 4.000 µs (16.0 %) medium confidence"
     assert lines[head + 1] == f"   {price}"
     # The columns stay where they are, and the widest figures fit.
     second = lines[lines.index(next(line for line in lines if line.startswith("2  "))) + 1]
