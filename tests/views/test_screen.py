@@ -89,7 +89,9 @@ def test_cost_gain_and_confidence_stand_on_one_line_in_one_pair_of_units(screen)
 def test_a_gain_that_is_the_whole_cost_is_no_second_figure(screen):
     (line,) = (
         line
-        for line in screen(finding(cost_ns=11_070_400, cost_pct=16.0, gain_ns=11_070_000, gain_pct=16.0))
+        for line in screen(
+            finding(cost_ns=11_070_400, cost_pct=16.0, gain_ns=11_070_000, gain_pct=16.0)
+        )
         if line.startswith("   costs")
     )
     assert "costs 11.07 ms (16.0 %)" in line
