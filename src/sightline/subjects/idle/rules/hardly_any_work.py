@@ -98,7 +98,8 @@ def _say_too_little(run: Run) -> Finding:
     what = format_several(kernels, "kernel") + (f" and {copies}" if ops.height > kernels else "")
     return build_finding(
         RULE,
-        f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is start-up.",
+        f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is "
+        "start-up.",
         Evidence([], where={TOO_LITTLE: "too little ran: nothing shows that it comes again"}),
         Advice(
             fix="record a problem of real size, several times over after a warm-up",
