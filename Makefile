@@ -27,10 +27,11 @@ check: $(VENV)/.tests ## style, types, layers and docs only
 coverage: $(VENV)/.tests ## how much of each rule and analysis their own tests run
 	@$(PY) scripts/measure_coverage.py
 
-docs: $(VENV)/.tests ## write docs/reference.md, what importers declare and the drawing of the rooms anew from the code
+docs: $(VENV)/.tests ## write docs/reference.md, what importers declare, the drawing of the rooms and all sentences anew from the code
 	@$(PY) scripts/reference.py
 	@$(PY) scripts/importers.py
 	@$(PY) scripts/rooms.py
+	@$(PY) scripts/sentences.py
 
 docs-check: $(VENV)/.tests ## run every block of README.md and docs/, and compare the screen that README shows
 	@$(PY) -m pytest -q -rs tests/test_docs.py tests/test_newcomer.py tests/views/test_report.py \

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import ast
+import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from sightline.core.units import format_several
 from support.places import ROOT
 
 SOURCE = ROOT / "src" / "sightline"
+_SCRIPT = importlib.util.spec_from_file_location("sentences", ROOT / "scripts" / "sentences.py")
+sentences = importlib.util.module_from_spec(_SCRIPT)
+_SCRIPT.loader.exec_module(sentences)
+SENTENCES = sentences.list_sentences()
 # The paraphrase, and the field's term for it.
 BANNED = {
     r"nothing beside": "exposed",
@@ -32,35 +35,35 @@ BANNED = {
     r"behaviour": "behavior",
     r"[Cc]olours? ": "color",
     r"optimis": "optimiz",
+    # Sentences that were read aloud and rewritten.
+    r"^For \{\} of ": "begin with what acts",
+    r"fix gains|gains up to": "could save up to",
+    r"without a gain of their own": "also noticed",
+    r"that nothing hides|only what nothing hides": "exposed",
+    r"how much slower it may": "how much longer it could take at no cost",
+    r"runs of one program differ": "the same program varies from run to run",
+    r"that this data can show": "no measurable change",
+    r"straggler costs|excess costs": "what slow ranks cost",
+    r"memory back .*take it again": "returns memory",
+    r"stands as device": "shown as GPU",
+    r"for want of": "for lack of, or what runs out",
+    r"\{\} is no history": "there is no history, or holds no history",
+    r"names no kind": "start with a kind",
+    r"so (?:its|their) programs are missing": "install it",
+    r"only root may look": "run as root",
+    r"the launching thread does something else": "what the host ran, or how to see it",
+    r"see below for": "name it",
 }
 ANY_BANNED = re.compile("|".join(BANNED))
 # A plural made beside its count; sightline.core.units.format_several does it.
 PLURAL_BY_HAND = re.compile(r"\bs\b' \*|\"s\" \* \(|'s' \* \(")
 
 
-def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Every text of a module that is no docstring, f-strings with their expressions as '{}'."""
-    tree = ast.parse(path.read_text())
-    inside = {part for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) for part in n.values} | {
-        n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)
-    }
-    for node in ast.walk(tree):
-        if node in inside:
-            continue
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.lineno, node.value
-        elif isinstance(node, ast.JoinedStr):
-            parts = (v.value if isinstance(v, ast.Constant) else "{}" for v in node.values)
-            yield node.lineno, "".join(map(str, parts))
-
-
 def test_the_fields_terms_and_no_paraphrase():
-    rooms = ("rules", "report", "cli", "opening", "analyses")
-    paths = [p for room in rooms for p in sorted((SOURCE / room).rglob("*.py"))]
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {text!r}: write {term!r}"
-        for path in paths
-        for line, text in texts(path)
+        f"{name}: {text!r}: write {term!r}"
+        for name, texts in SENTENCES.items()
+        for text in texts
         if ANY_BANNED.search(text)
         for phrase, term in BANNED.items()
         if re.search(phrase, text)
@@ -68,12 +71,23 @@ def test_the_fields_terms_and_no_paraphrase():
     assert found == []
 
 
-def test_the_check_reads_whole_sentences(tmp_path):
+def test_the_check_sees_every_room_and_whole_sentences(tmp_path):
+    rooms = {Path(name).parts[2] for name in SENTENCES if name.startswith("src/")}
+    assert rooms >= {"subjects", "doors", "views", "opening", "formats", "record", "compare"}
+    assert sum(map(len, SENTENCES.values())) > 8000
     file = tmp_path / "m.py"
     file.write_text(
-        '"""nothing beside"""\nx = 1\ny = f"with nothing {x} "\nz = ("nothing "\n "beside")\n'
+        '"""this is a docstring"""\nx = 1\ny = f"with nothing {x} beside it"\n'
+        'z = ("three words " + f"are {x} here")\nw = r"(?:no\\w sentence at all)"\n'
     )
-    assert [text for _, text in texts(file)] == ["with nothing {} ", "nothing beside"]
+    read = [text for text in sentences.list_python_texts(file) if sentences.is_sentence(text)]
+    assert read == ["with nothing {} beside it", "three words are {} here"]
+
+
+def test_the_list_of_sentences_is_the_sources():
+    """docs/sentences.md is what scripts/sentences.py writes: `make docs`."""
+    page = sentences.write_page(SENTENCES)
+    assert (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8") == page
 
 
 def test_titles_of_rules_fit_a_line_and_begin_with_a_capital():

@@ -98,7 +98,7 @@ def test_command_writes_a_side(tmp_path: Path) -> None:
     assert is_fingerprint(str(target))
     done = sightline("compare", target, path)
     assert done.code == 0
-    assert "No change that this data can show: ±0.0 %" in done.out
+    assert "No measurable change: ±0.0 %" in done.out
     assert "a side is a fingerprint" in done.out
     page = tmp_path / "diff.html"
     assert sightline("compare", target, path, "-o", page).code == 0

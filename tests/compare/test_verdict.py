@@ -42,7 +42,7 @@ def test_one_run_a_side_is_no_verdict_on_programs() -> None:
 def test_one_run_a_side_without_a_difference() -> None:
     verdict = _judge([FLAT], [list(reversed(FLAT))])
     assert verdict.word == "no change"
-    assert "what runs differ by comes on top" in verdict.reasons[0]
+    assert "also varies from run to run" in verdict.reasons[0]
 
 
 def test_one_run_a_side_with_a_floor() -> None:

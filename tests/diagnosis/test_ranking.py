@@ -133,3 +133,18 @@ def test_a_handful_of_operations_shows_no_pattern():
     assert found.severity == "info"
     (found,) = ranked([finding("launch-bound", 500)], QUIET, operations=10)
     assert found.severity == "warning"
+
+
+def test_no_cost_is_a_share_of_more_than_all() -> None:
+    """What a host does beside a short window is told in time alone."""
+    cost = Price(12_000, "ns", 1_200.0)
+    (shown,) = ranked([finding("host-sampling", 0, cost=cost)], QUIET)
+    assert (shown.cost_ns, shown.cost_pct) == (12_000, None)
+
+
+def test_a_cost_beyond_where_it_is_seen_is_explained() -> None:
+    cost = Price(900, "ns", 90.0)
+    (shown,) = ranked([finding("sync-in-step", 900, cost=cost, direct_ns=300)], QUIET)
+    assert shown.evidence == (
+        "300 ns of its cost is lost there; the other 600 ns would go with it",
+    )

@@ -10,6 +10,7 @@ import pytest
 from sightline.errors import InputError
 from sightline.fleet.read import reduce_recordings
 from support.many_ranks import Program, write_ranks
+from support.traces import op, write
 
 
 def test_a_damaged_rank_is_lost_and_named(tmp_path: Path) -> None:
@@ -38,3 +39,9 @@ def test_nothing_that_can_be_read(tmp_path: Path) -> None:
     (tmp_path / "rank0.json").write_text("{")
     with pytest.raises(InputError, match="no recording could be read"):
         reduce_recordings([str(tmp_path / "rank0.json")])
+
+
+def test_recordings_of_cpus_alone_can_be_read_and_not_compared(tmp_path: Path) -> None:
+    paths = [write(tmp_path, [op("aten::mm", 0, 10)], f"rank{rank}.json") for rank in range(2)]
+    with pytest.raises(InputError, match="hold CPU work only"):
+        reduce_recordings([str(path) for path in paths])

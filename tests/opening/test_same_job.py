@@ -142,7 +142,11 @@ def test_what_has_no_times_goes_with_the_only_job(tmp_path):
     write(tmp_path, EVENTS, "trace.json")
     content = pickle.dumps(snapshot([alloc(0x7F00, 1024, 1)], []))
     (tmp_path / "a.pickle").write_bytes(content)
-    assert sightline.open(str(tmp_path)).table("recordings").height == 2
+    run = sightline.open(str(tmp_path))
+    assert run.table("recordings").height == 2
+    (told,) = run.table("quality").filter(kind="unproven_job").get_column("text")
+    assert "a.pickle" in told
+    assert "trace.json" in told
     (tmp_path / "b.pickle").write_bytes(content)
     with pytest.raises(InputError):
         sightline.open(str(tmp_path))

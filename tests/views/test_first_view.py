@@ -53,7 +53,7 @@ def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() ->
     cards = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
     for card in cards:
         card |= {"gain_ns": None, "gain_bytes": None, "gain_j": None}
-    assert "Remarks: fixing these gains no time" in write_first_view(content)
+    assert "Noticed (no estimate of a gain)" in write_first_view(content)
     cards.clear()
     assert "card" not in write_first_view(content)
     content["panels"][0]["blocks"] = None
@@ -67,7 +67,7 @@ def test_costs_of_all_kinds_are_named() -> None:
     card |= {"cost_bytes": 3_000_000, "gain_bytes": 2_000_000, "cost_j": 4.0, "gain_j": 1.5}
     card |= {"cost_pct": None, "gain_pct": 12.0}
     texts = read_texts(write_first_view(content))
-    for text in ("fix frees up to", "2.000 MB (12.0 %)", "fix saves up to", "1.5 J (12.0 %)"):
+    for text in ("could free up to", "2.000 MB (12.0 %)", "could save up to", "1.5 J (12.0 %)"):
         assert text in texts
     assert "3.000 MB" in texts
 

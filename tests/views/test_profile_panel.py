@@ -15,7 +15,12 @@ from support.profiled import DRAM, FULL_SM, MEMORY, SM, opened, profiled, with_c
 
 def blocks_of(run) -> dict[str, dict]:
     choice = profile.data(View(run))[0]
-    return {b.get("title", ""): b for b in choice["options"][0]["blocks"]}
+    return {b.get("title", ""): b for b in unfold(choice["options"][0]["blocks"])}
+
+
+def unfold(blocks: list[dict]) -> list[dict]:
+    """The blocks, and those that are folded away."""
+    return [b for block in blocks for b in [block, *unfold(block.get("blocks", []))]]
 
 
 def rows_of(block: dict) -> list[dict]:
@@ -82,3 +87,27 @@ def test_the_longest_kernels_are_first_and_none_is_a_clear_answer(tmp_path: Path
     run = traces.opened(tmp_path, [traces.kernel("k", 0, 5)])
     with pytest.raises(MissingDataError):
         profile.data(View(run))
+
+
+def test_what_bounds_the_kernel_comes_first_and_the_rest_is_folded(tmp_path: Path):
+    choice = profile.data(View(opened(tmp_path, with_code())))[0]
+    blocks = choice["options"][0]["blocks"]
+    assert (blocks[0]["kind"], blocks[0]["role"]) == ("text", "lead")
+    assert blocks[0]["text"].startswith("Warps wait mostly in long_scoreboard")
+    kinds = [block["kind"] for block in blocks]
+    assert kinds.index("group") == len(kinds) - kinds.count("group")
+    lines = next(b for b in blocks if b["kind"] == "table")
+    assert rows_of(lines)[0]["line"] == 12  # 30 of 33 samples
+
+
+@pytest.mark.parametrize(
+    ("sm", "memory", "said"),
+    [
+        (90.0, 30.0, "Compute bounds it: 90.0 % of the peak."),
+        (30.0, 89.2, "Memory bounds it: 89.2 % of the peak."),
+        (30.0, 35.0, "Latency bounds it: neither compute (30.0 % of the peak) nor memory (35.0 %)"),
+    ],
+)
+def test_what_bounds_it(tmp_path: Path, sm: float, memory: float, said: str):
+    choice = profile.data(View(profiled(tmp_path, {**FULL_SM, SM: sm, MEMORY: memory})))[0]
+    assert choice["options"][0]["blocks"][0]["text"].startswith(said)

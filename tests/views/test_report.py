@@ -41,7 +41,7 @@ def test_real_recordings_fit_80_columns(path):
 def test_megatron_names_the_ranks_that_the_others_wait_for(corpus):
     outcome = sightline("report", corpus / "kineto/astra-sim__astra-sim/megatron-tp8")
     text = " ".join(outcome.out.split())
-    assert "ranks wait in collectives for ranks 0 and 6, whose hosts launch late" in text
+    assert "in collectives, waiting for ranks 0 and 6, whose hosts launch late" in text
     assert "rank 0 arrived last at 32 of 84 collectives" in text
     assert [line[0] for line in lines_of(outcome.out) if line.endswith("◀")] == ["0", "6"]
 

@@ -78,19 +78,32 @@ def test_cost_gain_and_confidence_stand_on_one_line_in_one_pair_of_units(screen)
     lines = screen(finding(title="The host launches late"), finding(**widest))
     head = next(i for i, line in enumerate(lines) if line.startswith("1  The host launches late"))
     assert lines[head].endswith("  host-late")
-    price = "costs 5.000 µs (20.0 %)  fix gains up to 4.000 µs (16.0 %)  medium confidence"
+    price = "costs 5.000 µs (20.0 %)  could save up to 4.000 µs (16.0 %) medium confidence"
     assert lines[head + 1] == f"   {price}"
     # The columns stay where they are, and the widest figures fit.
     second = lines[lines.index(next(line for line in lines if line.startswith("2  "))) + 1]
-    assert second.index("fix gains") == lines[head + 1].index("fix gains")
+    assert second.index("could save") == lines[head + 1].index("could save")
     assert len(second) <= 80
+
+
+def test_a_gain_that_is_the_whole_cost_is_no_second_figure(screen):
+    (line,) = (
+        line
+        for line in screen(
+            finding(cost_ns=11_070_400, cost_pct=16.0, gain_ns=11_070_000, gain_pct=16.0)
+        )
+        if line.startswith("   costs")
+    )
+    assert "costs 11.07 ms (16.0 %)" in line
+    assert "could save all of it" in line
+    assert line.count("11.07") == 1
 
 
 def test_what_gains_nothing_is_a_remark_below_the_findings(screen):
     lines = screen(
         finding(gain_ns=0, gain_pct=0.0, summary="Nothing to win."), finding(summary="It is late.")
     )
-    remarks = lines.index("Remarks, without a gain of their own")
+    remarks = lines.index("Also noticed (no estimate of a gain)")
     assert any(line.startswith("1  ") for line in lines[:remarks])
     assert lines[remarks + 2] == "   Costs 5.000 µs (20.0 %). Nothing to win."
     assert not any(line.startswith("2  ") for line in lines)

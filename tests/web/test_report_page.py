@@ -308,6 +308,12 @@ def test_a_kernel_profile_has_its_code_with_heat(opened, tmp_path):
     recording = tmp_path / "r.ncu-rep"
     recording.write_bytes(with_code())
     page = shown(opened, write(tmp_path / "r.html", recording), "#p=profile").page
+    lead = page.locator("#panel-profile .lead").inner_text()
+    assert lead.startswith("Warps wait mostly in long_scoreboard")
+    assert (
+        page.locator("#panel-profile section.table").count() == 1
+    )  # the lines; the rest is folded
+    page.locator("#panel-profile summary", has_text="Code").click()
     code = page.locator("#panel-profile section.table", has_text="Instructions (SASS)")
     heat = "all => all.map(c => [c.textContent, c.style.getPropertyValue('--heat')])"
     cells = dict(code.locator("tbody td:nth-child(7)").evaluate_all(heat))
@@ -320,7 +326,8 @@ def test_a_finding_says_cost_and_gain_in_the_same_units(opened, loading):
     page = shown(opened, loading).page
     figures = page.locator(".card .figures").first.inner_text()
     number = r"[\d.]+ (?:s|ms|µs) \([\d.]+ %\)"
-    form = rf"costs {number} of the window fix gains up to {number} confidence (?:low|medium|high)"
+    saved = rf"could save (?:up to {number}|all of it)"
+    form = rf"costs {number} of the window {saved} confidence (?:low|medium|high)"
     assert re.fullmatch(form, " ".join(figures.split())), figures
 
 

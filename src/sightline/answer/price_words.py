@@ -9,6 +9,9 @@ from sightline.core.registry import OF_JOBS, OF_WINDOW
 from sightline.core.units import format_bytes, format_hours, format_joules, format_ns, format_pct
 from sightline.diagnosis.price import share_of
 
+# What a person reads before a finding's advice, by the name of its field.
+LABELS = {"fix": "Fix", "verify": "Check"}
+
 
 def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a finding costs, what fixing it gains, how sure that is: each with time and share.
@@ -29,21 +32,24 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
         parts.append(f"costs {write_time(cost)}{over}{share}")
     if gain:
         share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
-        parts.append(f"fix gains up to {write_time(gain)}{share}")
+        saved = f"{write_time(gain)}{share}"
+        # One figure is enough where they are the same.
+        is_all = bool(cost) and saved in (parts[-1].removeprefix("costs "), write_time(cost))
+        parts.append(f"could save {'all of it' if is_all else f'up to {saved}'}")
     elif gain is not None and cost:
-        parts.append("fixing it alone gains nothing")
+        parts.append("fixing it alone saves nothing")
     if found.get("cost_bytes"):
         share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
         parts.append(f"takes {format_bytes(found['cost_bytes'])}{share}")
     if found.get("gain_bytes"):
         share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
-        parts.append(f"fix frees up to {format_bytes(found['gain_bytes'])}{share}")
+        parts.append(f"could free up to {format_bytes(found['gain_bytes'])}{share}")
     if found.get("cost_j"):
         share = "" if cost_pct is None else f" ({format_pct(cost_pct)}{of})"
         parts.append(f"takes {format_joules(found['cost_j'])}{share}")
     if found.get("gain_j"):
         share = "" if gain_pct is None else f" ({format_pct(gain_pct)})"
-        parts.append(f"fix saves up to {format_joules(found['gain_j'])}{share}")
+        parts.append(f"could save up to {format_joules(found['gain_j'])}{share}")
     return [*parts, f"{found['confidence']} confidence"]
 
 

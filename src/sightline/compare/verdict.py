@@ -93,8 +93,8 @@ def _explain_untested(
     return Verdict(
         OPEN,
         (
-            f"one run a side with {format_several(fewest, 'step')} does not show how much a step "
-            f"varies: record {FEW_RUNS} runs a side, or what this machine does to equal runs "
+            f"one run of each version with {format_several(fewest, 'step')} does not show how "
+            f"much a step varies: record {FEW_RUNS} runs of each, or measure the noise once "
             "(--calibrate)",
         ),
         runs_needed=FEW_RUNS,
@@ -111,8 +111,8 @@ def _explain_one_run(difference: Difference) -> Verdict:
         return Verdict(
             NO_CHANGE,
             (
-                "the steps of the two recordings differ by no more than they vary; what runs "
-                "differ by comes on top",
+                "the two recordings differ by no more than their steps vary; the same program also "
+                "varies from run to run",
             ),
             100 * math.expm1(reach),
         )
@@ -120,9 +120,10 @@ def _explain_one_run(difference: Difference) -> Verdict:
     return Verdict(
         OPEN,
         (
-            "these two recordings differ, but one run a side does not say whether the programs "
-            f"do: runs of one program differ, too. {FEW_RUNS} runs a side decide it if they vary "
-            f"by less than {format_pct(100 * spread)}; so does --floor, made by --calibrate",
+            "these two recordings differ; whether the programs do, one run of each cannot say, as "
+            f"the same program also varies from run to run. Record {FEW_RUNS} runs of each "
+            f"version, which decide it if they vary by less than {format_pct(100 * spread)}, or "
+            "measure the noise once (--calibrate, then --floor)",
         ),
         runs_needed=FEW_RUNS,
     )
@@ -135,8 +136,9 @@ def _explain_guess(difference: Difference, floor: Floor) -> Verdict:
         return Verdict(NO_CHANGE, ("both take the same time, to the nanosecond",))
     visible = 100 * smallest_visible(1, 1, floor)
     reason = (
-        f"one run a side cannot see changes under about {format_pct(visible)}, as runs of such "
-        f"programs vary; {FEW_RUNS} runs a side, or --floor made by --calibrate, see smaller ones"
+        f"one run of each version cannot show changes under about {format_pct(visible)}, as runs "
+        f"of such programs vary; {FEW_RUNS} runs of each, or the noise measured once "
+        "(--calibrate, then --floor), show smaller ones"
     )
     if difference.is_significant:
         word = SLOWER if difference.ratio > 1 else FASTER

@@ -64,6 +64,11 @@ def _fit_around(text: str, start: int, end: int, width: int) -> str:
     return f"{text[:head]}…{own}…{text[len(text) - tail :] if tail else ''}"
 
 
+def capitalize(sentence: str) -> str:
+    """A sentence with a capital at its begin, and nothing else changed, as names may be in it."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def make_printable(text: str) -> str:
     """The text without control characters: they steer terminals, and no XML may hold them."""
     if text.isprintable():

@@ -7,7 +7,7 @@ ALIASES = {
     ),
     "copies-not-overlapped": (
         ("h2d-bound", "d2h-in-step", "copy-bound"),
-        "each copy rule counts only what nothing hides, and says how many of its copies share "
+        "each copy rule counts only exposed copies, and says how many of its copies share "
         "their stream with kernels",
     ),
     "cpu-op-overhead": (

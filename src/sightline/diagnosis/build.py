@@ -30,6 +30,8 @@ from sightline.timeline.engine_steps import list_engine_steps
 NOTABLE_PCT, CRITICAL_PCT = 5.0, 30.0
 
 _OF_CLOCKS = {POWER, HEAT, OTHER_CLOCK}  # what makes kernels longer, and no device idle
+# A cost that is so many times what its sentence counts says where the rest lies (ours).
+SEEN_FACTOR = 1.1
 MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in the analyses
 
 
@@ -135,6 +137,8 @@ def make_finding(
     # What its end gains was lost to it, though not all of that lies where the problem is seen.
     cost_ns = min(max(loss.cost_ns, gain_ns), windows)
     pct = 100 * cost_ns / windows
+    if loss.behind_ns and cost_ns >= SEEN_FACTOR * loss.cost_ns:
+        lines.insert(0, _name_behind(loss))
     return build_finding(
         rule,
         summary,
@@ -148,6 +152,14 @@ def make_finding(
         title=title,
         method=method,
         direct_ns=loss.cost_ns + loss.behind_ns,
+    )
+
+
+def _name_behind(loss: Loss) -> str:
+    """Where the cost lies that the finding's sentence does not count."""
+    return (
+        f"of its cost {format_ns(loss.cost_ns)} is that time, and {format_ns(loss.behind_ns)} the "
+        "rest of the same gaps, in which the host goes on"
     )
 
 

@@ -13,6 +13,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.diagnosis.api_names import drop_versions
 from sightline.diagnosis.build import abstain
+from sightline.diagnosis.next_recording import name_checks
 from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
@@ -71,7 +72,8 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     )
     once = mark_one_offs(run, absorb_symptoms(priced, rules), rules)
     ranked = rank_findings(once, rules, window_ns=window_ns or _sum_profiled(run))
-    return ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
+    shown = ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
+    return name_checks(recorded, shown)
 
 
 def _sum_profiled(run: Run) -> int:

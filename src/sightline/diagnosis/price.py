@@ -18,7 +18,7 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.registry import OF_ENERGY, OF_JOBS, OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.core.units import format_ns
-from sightline.diagnosis.build import LOWER
+from sightline.diagnosis.build import LOWER, SEEN_FACTOR
 from sightline.timeline.copies import LEAST_OPERATIONS
 
 # `Finding.where` holds it where the program is held to a rate: its rounds a second.
@@ -29,6 +29,7 @@ NO_WORK = "no_work"
 TOO_LITTLE = "too_little"
 # Ours: a thousand launches' worth; a toy's kernel takes microseconds, whatever its shape.
 _MATTERS_NS = 10_000_000
+_ALL_PCT = 100.05  # what is printed as 100.0 %
 
 
 def price_findings(
@@ -65,11 +66,11 @@ def share_of(rule: str, *, has_timeline: bool = True) -> str:
 
 
 def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns: int) -> Finding:
-    cost, gain = _bound_gain(found, window_ns)
+    cost, gain = (_drop_impossible(price) for price in _bound_gain(found, window_ns))
     evidence = found.evidence
-    if found.direct_ns and cost is not None and cost.amount >= 1.1 * found.direct_ns:
-        seen = format_ns(found.direct_ns)
-        line = f"that time is {seen} of its cost; the rest would end with it"
+    if found.direct_ns and cost is not None and cost.amount >= SEEN_FACTOR * found.direct_ns:
+        seen, rest = format_ns(found.direct_ns), format_ns(cost.amount - found.direct_ns)
+        line = f"{seen} of its cost is lost there; the other {rest} would go with it"
         evidence = (line, *evidence)
     return replace(
         found,
@@ -80,6 +81,11 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
         confidence=LOWER[found.confidence] if limits else found.confidence,
         limits=limits or found.limits,
     )
+
+
+def _drop_impossible(price: Price | None) -> Price | None:
+    """No share of more than all: such a cost lies beside the window, on the host for example."""
+    return price._replace(pct=None) if price and price.pct and price.pct > _ALL_PCT else price
 
 
 def _shows_alone(found: Finding) -> bool:

@@ -31,7 +31,7 @@ _FROM_OUTSIDE = {
     "(torch.compile), or call it with other shapes, memory formats or types",
     "CUB": "this is CUB's code: one call over more items, another of its algorithms, or a newer "
     "CUB",
-    "Thrust": "this is Thrust's code: one call over more items, or fuse it with its neighbours "
+    "Thrust": "this is Thrust's code: one call over more items, or fuse it with its neighbors "
     "(transform iterators)",
 }
 _BY_THE_CALL = (

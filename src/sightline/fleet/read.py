@@ -90,10 +90,19 @@ def collect_ranks(reads: Iterable[tuple[str, list[Rank] | str]]) -> Reduced:
                     f"{name} to one of {rank.world_size:,}",
                     hint="Give recordings of one job.",
                 )
+    if lost and not ranks and all(why == NO_DEVICE for _, why in lost):
+        raise InputError(
+            "these recordings hold CPU work only, and ranks are compared by their GPU work",
+            hint="What each one does:  sightline report RECORDING",
+        )
     if not ranks:
         why = f"{lost[0][0]}: {lost[0][1]}" if lost else None
         raise InputError("no recording could be read", why=why)
     return Reduced([ranks[number] for number in sorted(ranks)], lost, whose)
+
+
+# Why a recording that can be read has nothing to compare.
+NO_DEVICE = "no GPU operation was recorded"
 
 
 def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | str:
@@ -103,7 +112,7 @@ def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | s
         found = list(reduce_run(run))
     except SightlineError as error:
         return error.what if error.why is None else f"{error.what}: {error.why}"
-    return found or "no device operation was recorded"
+    return found or NO_DEVICE
 
 
 def reduce_run(run: Run) -> Iterator[Rank]:

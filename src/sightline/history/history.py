@@ -282,7 +282,7 @@ def _read(
         return found.unique(key, keep="first", maintain_order=True) if once else found
     there = folder.parent.exists()
     raise InputError(
-        f"{folder.parent} is no history of sightline"
+        f"{folder.parent} holds no history of runs"
         if there
         else f"there is no history yet: {folder.parent} does not exist",
         hint=f"Begin one:  sightline history add RUN --history {folder.parent}",

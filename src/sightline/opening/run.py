@@ -44,8 +44,8 @@ def open_run(
     Raises InputError where a path is missing or holds no recording, or recordings differ.
     """
     given = drop_helpers(_read_given(paths, options, progress))
-    if not same_job:
-        check_same_job(given)
+    if not same_job and (notes := check_same_job(given)):
+        given[0] = _add_notes(given[0], notes)
     return compose_run([m for one in given for m in one.members], fit)
 
 
@@ -112,11 +112,16 @@ def _read_given(
         raise _blame_empty(paths, unread[0])
     notes += _note_split(found.names)
     if given and given[0].members and notes:
-        first, *others = given[0].members
-        quality = [*first.facts.get("quality", ()), *map(vars, notes)]
-        noted = first._replace(facts={**first.facts, "quality": quality})
-        given[0] = Given(given[0].name, [noted, *others])
+        given[0] = _add_notes(given[0], notes)
     return given
+
+
+def _add_notes(given: Given, notes: Sequence[Quality]) -> Given:
+    """The same with more said of what limits conclusions."""
+    first, *others = given.members
+    quality = [*first.facts.get("quality", ()), *map(vars, notes)]
+    noted = first._replace(facts={**first.facts, "quality": quality})
+    return Given(given.name, [noted, *others])
 
 
 def _count_files(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sightline.core.model.declare import Quality
 from sightline.core.units import format_long
 from sightline.errors import InputError
 from sightline.opening.given import Given
@@ -26,6 +27,8 @@ class Job:
     recordings: list[Given]
     kinds: dict[frozenset[str], Given] = field(default_factory=dict)
     ranks: dict[int, Given] = field(default_factory=dict)
+    # What is merged though nothing shows that it belongs here.
+    unproven: list[Given] = field(default_factory=list)
 
     def add(self, one: Given) -> None:
         """Take in one more."""
@@ -35,15 +38,29 @@ class Job:
             self.ranks.update(dict.fromkeys(one.ranks, one))
 
 
-def check_same_job(given: Sequence[Given]) -> None:
-    """Raise InputError, which lists the jobs, unless all are of one."""
+def check_same_job(given: Sequence[Given]) -> list[Quality]:
+    """What is taken to be of one job and cannot be shown to be, as notes.
+
+    Raises InputError, which lists the jobs, unless all are of one.
+    """
     jobs, reason = group_jobs(given)
     if len(jobs) < 2:
-        return
+        return [_note_unproven(one, job.recordings) for job in jobs for one in job.unproven]
     raise InputError(
         "the recordings belong to different jobs, or to several captures of one",
         why=reason,
         hint="\n".join(_list_commands(jobs)),
+    )
+
+
+def _note_unproven(one: Given, job: Sequence[Given]) -> Quality:
+    other = next(each.name for each in job if each is not one)
+    return Quality(
+        "unproven_job",
+        "warning",
+        f"{_NOTHING_SHOWN.format(one.name, other)}; they are read as one job",
+        None,
+        f"Open {one.name} alone if it is another program's.",
     )
 
 
@@ -107,6 +124,7 @@ def _join_only(one: Given, jobs: Sequence[Job]) -> bool:
     if alike >= max(timelines, 1):
         return False
     job.add(one)
+    job.unproven.append(one)
     return True
 
 

@@ -77,7 +77,7 @@ def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     call, the call was about another stream, and what ended last before its return is taken.
     """
     by = ["rank", "device_id"]
-    called = ops.select(*by, "call_ns", "end_ns", "device_op_id").drop_nulls("call_ns")
+    called = _date_launches(blocking, ops).select(*by, "call_ns", "end_ns", "device_op_id")
     launched = called.sort("call_ns", "end_ns")
     reach = pl.col("end_ns").cum_max()
     last = pl.when(pl.col("end_ns") == pl.col("latest")).then("device_op_id").forward_fill()
@@ -103,6 +103,19 @@ def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
             target_end=pl.when("known").then("latest").otherwise("ended"),
         )
     )
+
+
+def _date_launches(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """The operations whose launch is recorded, and those that were launched before the recording.
+
+    The latter run ahead of all whose launch the recording has; their launch is put before every
+    call that waits. When one was launched whose call was lost later on, nobody knows.
+    """
+    known = pl.when(pl.col("call_ns").is_not_null()).then("start_ns")
+    first = known.min().over("rank", "device_id")
+    before = blocking.get_column("start_ns").min()
+    launch = pl.when(pl.col("start_ns") < first).then(pl.lit(before, pl.Int64) - 1)
+    return ops.with_columns(pl.col("call_ns").fill_null(launch)).drop_nulls("call_ns")
 
 
 def _find_full_queue(calls: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:

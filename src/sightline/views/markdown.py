@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sightline.answer.answer import Answer
-from sightline.answer.price_words import has_gain, label_device, write_price
+from sightline.answer.price_words import LABELS, has_gain, label_device, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_count, format_note, format_ns, format_pct
 from sightline.views.terminal.screen import MAX_RANKS, format_amount, list_parts, name_functions
@@ -90,9 +90,9 @@ def _findings(answer: Answer) -> Iterator[str]:
         yield escape_text(finding["summary"])
         yield ""
         yield from (f"- {escape_text(fit_text(line, 400))}" for line in finding["evidence"])
-        for label in ("fix", "verify"):
+        for label in LABELS:
             if finding[label]:
-                yield f"- **{label.capitalize()}:** {escape_text(finding[label])}"
+                yield f"- **{LABELS[label]}:** {escape_text(finding[label])}"
     if len(judged) > TOP_FINDINGS:
         yield ""
         yield f"{len(judged) - TOP_FINDINGS} more: `sightline report --json`"

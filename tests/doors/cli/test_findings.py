@@ -56,7 +56,7 @@ def test_healthy_says_so(tmp_path):
 def test_markdown_and_sarif(trace):
     text = sightline("findings", trace, "--format", "markdown").out
     assert "### 1. Waiting for the DataLoader (critical, dataloader-starved)" in text
-    assert "costs 11.07 ms (63.5 %) · fix gains up to 11.07 ms (63.5 %) · high confidence" in text
+    assert "costs 11.07 ms (63.5 %) · could save all of it · high confidence" in text
     sarif = json.loads(sightline("findings", trace, "--format", "sarif").out)
     assert sarif["version"] == "2.1.0"
     first = sarif["runs"][0]["results"][0]

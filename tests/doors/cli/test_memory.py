@@ -29,7 +29,7 @@ def test_the_screen(path: Path) -> None:
     assert lines[0] == "GPU 0 peak 482 B in 10 blocks"
     assert "optimizer state ████████ 200 B 41.5 % 1" in lines
     assert "log (t.py:9) other 42 B 8.7 % 6" in lines
-    assert "1 Memory leak fix frees up to 42 B (8.7 %)" in lines
+    assert "1 Memory leak could free up to 42 B (8.7 %)" in lines
 
 
 def test_as_data(path: Path) -> None:

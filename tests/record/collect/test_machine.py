@@ -74,11 +74,24 @@ def test_nsys_without_a_gpu(tmp_path):
 def test_the_command_here():
     outcome = sightline("doctor")
     assert outcome.code == 0
-    assert "What can be recorded here" in outcome.out
+    works, _, rest = outcome.out.partition("What does not, and why")
+    assert works.startswith("What works here\n  PyTorch timeline")
+    assert "On this machine" in rest  # the lists come last
+    assert not any("none found" in line for line in rest.splitlines())
     assert max(map(len, outcome.out.splitlines())) <= 80
     assert set(json.loads(sightline("doctor", "--json").out)) == {
         "facts", "recordable", "watchable", "probeable",
     }  # fmt: skip
+
+
+def test_what_works_for_a_program():
+    """The program is not run: there is none."""
+    outcome = sightline("doctor", "--", "python", "no-such-train.py")
+    assert outcome.code == 0
+    assert "  yes  torch      PyTorch's profiler" in outcome.out
+    assert outcome.out.endswith("Record it:  sightline run -- python no-such-train.py\n")
+    native = sightline("doctor", "--json", "--", "./solver")
+    assert "torch" not in [row["backend"] for row in json.loads(native.out) if row["taken"]]
 
 
 def test_what_is_slow_to_answer_is_asked_side_by_side(tmp_path):
@@ -110,4 +123,4 @@ def test_a_container_without_the_kernels_files(missing):
     script = f'mount -t tmpfs none {missing} && exec "$0" -m sightline doctor'
     done = subprocess.run([*hidden, script, sys.executable], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "What can be probed here" in done.stdout
+    assert "What does not, and why" in done.stdout

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import sightline as sl
+from sightline.doors.cli.run import _say_plan
 from sightline.errors import RequestError
 from sightline.record.collect import conditions, plan
 from sightline.record.collect.backends import ncu, nsys
@@ -338,3 +339,10 @@ def test_a_run_with_ncu(tmp_path, gpu_machine):
     assert words[words.index("--kernel-name") + 1] == "regex:sgemm"
     assert words[words.index("--clock-control") + 1] == "none"
     assert sl.open(str(tmp_path / "k.sightline")).rows("profiled_kernels") > 0
+
+
+@pytest.mark.parametrize(("question", "is_told"), [("memory", True), ("timeline", False)])
+def test_what_stacks_cost_is_said_before_the_program_starts(capsys, tmp_path, question, is_told):
+    made = plan.make_plan(["python", "t.py"], MACHINE, question=question)
+    _say_plan(made, tmp_path / "t.sightline")
+    assert ("--seconds 5 bounds both" in capsys.readouterr().err) is is_told

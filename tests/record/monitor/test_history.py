@@ -305,7 +305,7 @@ def test_one_folder_is_kept_by_one_watch(tmp_path: Path) -> None:
     writer.close()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("x")
-    with pytest.raises(RequestError, match="is no history of sightline watch, and not empty"):
+    with pytest.raises(RequestError, match="is not empty and holds no history of sightline watch"):
         open_writer(tmp_path / "mine")
 
 

@@ -84,7 +84,7 @@ def test_without_clang_at_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "has_permission", lambda: True)
     monkeypatch.setattr(bpf, "load_libbpf", lambda: None)
     monkeypatch.setattr(bpf, "find_object", lambda: None)
-    assert "built without clang" in str(find_obstacle("bpf"))
+    assert "clang was missing when sightline was installed" in str(find_obstacle("bpf"))
 
 
 def test_a_kernel_without_uprobes(tmp_path: Path) -> None:

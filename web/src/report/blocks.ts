@@ -5,6 +5,7 @@ import type { Block } from "./data";
 import { h } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
+import { flow } from "./flow";
 import { heat } from "./heat";
 import { memory } from "./memory";
 import { segments } from "./segments";
@@ -29,6 +30,8 @@ export function draw(block: Block, tools: Tools): HTMLElement {
     case "lines": return lines(block, tools.length);
     case "findings": return cards(block.cards, tools.showFinding);
     case "fold": return h("details", {}, h("summary", {}, block.title), h("pre", { tabindex: 0 }, block.text));
+    case "group": return group(block, tools);
+    case "flow": return flow(block);
     case "list": return h("section", {}, h("h3", {}, block.title),
       h("ul", {}, ...block.items.map((item) => h("li", {}, item))));
     case "limits": return limits(block.title, block.rows);
@@ -52,6 +55,16 @@ function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
   const now = () => (dark.checkVisibility() ? dark : light);
   return h("div", {}, h("div", { class: "caption" }, h("span"), pictureButtons(now, () => block.alt)),
     h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt }, light, dark));
+}
+
+/** Blocks under a title, drawn when it is opened, and for a printer. */
+function group(block: { title: string; blocks: Block[] }, tools: Tools): HTMLElement {
+  const holder = h("div", {});
+  const whole = h("details", { class: "group" }, h("summary", {}, block.title), holder);
+  whole.addEventListener("toggle", () => {
+    if (whole.open && !holder.childElementCount) holder.replaceChildren(...block.blocks.map((one) => draw(one, tools)));
+  });
+  return whole;
 }
 
 /** One of several groups of blocks at a time, drawn when it is chosen. */

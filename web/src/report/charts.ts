@@ -119,7 +119,7 @@ export function curves(block: { title: string; curves: Curve[] }): HTMLElement {
     ...[begin, curve.end].map((v, i) => s("text", { x: x(v), y: H - 4, "text-anchor": i ? "end" : "start" }, v.toLocaleString("en-US"))),
     s("path", { d: `M${steps.join("L")}`, class: "line line-0" }),
     s("circle", { cx: x(now), cy: y(value), r: 5, class: "fill-accent" }),
-    s("text", { x: x(now) > W * 0.7 ? x(now) - 8 : x(now) + 8, y: y(value) - 7, "text-anchor": x(now) > W * 0.7 ? "end" : "start" },
+    s("text", { x: x(now) > W * 0.7 ? x(now) - 8 : x(now) + 8, y: value > 90 ? y(value) + 18 : y(value) - 7, "text-anchor": x(now) > W * 0.7 ? "end" : "start" },
       `${now.toLocaleString("en-US")} now: ${share(value)}`));
     return h("figure", {}, svg, h("figcaption", { class: "note" }, `${curve.label} `, pictureButtons(() => svg, () => `occupancy by ${curve.label}`)));
   })));

@@ -158,6 +158,14 @@ export interface HeatBlock {
   rows: { label: string; why: string; values: number[] }[];
 }
 
+/** Units one behind another, how busy each is, and what moves on the way into each but the first. */
+export interface FlowBlock {
+  kind: "flow";
+  title: string;
+  units: { label: string; pct: number | null; notes: string[] }[];
+  links: string[];
+}
+
 export type Block =
   | HeatBlock
   | MemoryBlock | SegmentsBlock
@@ -167,6 +175,8 @@ export type Block =
   | TableBlock | SharesBlock | StripBlock | LinesBlock | TimelineBlock
   | { kind: "text"; text: string; role: "lead" | "note" }
   | { kind: "fold"; title: string; text: string }
+  | { kind: "group"; title: string; blocks: Block[] }
+  | FlowBlock
   | { kind: "list"; title: string; items: string[] }
   | { kind: "findings"; cards: Card[] }
   | { kind: "limits"; title: string; rows: { severity: string; text: string; remedy: string }[] }

@@ -5,6 +5,9 @@ import { sparkline } from "./charts";
 import type { Card } from "./data";
 import { type Child, copyButton, h } from "../shared/dom";
 
+// Facts beside the answer; the line of code is mostly among the last of the first few.
+const SHOWN = 4;
+
 export type ShowFinding = (place: number) => void;
 
 /** What gains something as numbered cards, the rest below them as remarks. */
@@ -13,18 +16,18 @@ export function cards(list: Card[], show: ShowFinding): HTMLElement {
   const items = list.map((card, place) => ({ card, item: h("li", {}, one(card, place, show)) }));
   const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!(card.gain_ns || card.gain_bytes || card.gain_j) === wanted).map(({ item }) => item));
   return h("div", {}, gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
-    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Remarks" : "Remarks: fixing these gains no time"),
+    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Also noticed" : "Noticed (no estimate of a gain)"),
       h("ul", { class: "cards" }, ...remarks!)) : null);
 }
 
 function one(card: Card, place: number, show: ShowFinding): HTMLElement {
   const figures: Child[] = [];
   if (card.cost_ns !== null) figures.push(figure("costs", timeAndShare(card.cost_ns, card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
-  if (card.gain_ns) figures.push(figure("fix gains up to", timeAndShare(card.gain_ns, card.gain_pct), ""));
+  if (card.gain_ns) figures.push(saving(card, card.gain_ns));
   if (card.cost_bytes !== null) figures.push(figure("takes", sizeAndShare(card.cost_bytes, card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
-  if (card.gain_bytes) figures.push(figure("fix frees up to", sizeAndShare(card.gain_bytes, card.gain_pct), ""));
+  if (card.gain_bytes) figures.push(figure("could free up to", sizeAndShare(card.gain_bytes, card.gain_pct), ""));
   if (card.cost_j !== null) figures.push(figure("takes", withShare(cell("J", card.cost_j), card.cost_pct), card.cost_pct === null ? "" : `of ${card.of}`));
-  if (card.gain_j) figures.push(figure("fix saves up to", withShare(cell("J", card.gain_j), card.gain_pct), ""));
+  if (card.gain_j) figures.push(figure("could save up to", withShare(cell("J", card.gain_j), card.gain_pct), ""));
   figures.push(figure("confidence", card.confidence, ""));
   const where = card.where.count
     ? h("div", { class: "where" },
@@ -39,14 +42,22 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
     h("p", {}, card.summary),
     where,
     card.cause ? h("p", { class: "soft" }, card.cause) : null,
-    line("Fix", card.fix), line("Verify", card.verify, true),
+    card.evidence.length ? h("ul", { class: "evidence" }, ...card.evidence.slice(0, SHOWN).map((text) => h("li", {}, text))) : null,
+    line("Fix", card.fix), line("Check", card.verify, true),
     h("details", {},
-      h("summary", {}, "Evidence"),
-      h("ul", {}, ...card.evidence.map((text) => h("li", {}, text))),
+      h("summary", {}, "More evidence"),
+      h("ul", {}, ...card.evidence.slice(SHOWN).map((text) => h("li", {}, text))),
       card.method ? h("p", { class: "soft" }, `How the gain was found: ${card.method}.`) : null,
       ...card.limits.map((text) => h("p", { class: "soft" }, `Limit: ${text}`)),
       ...card.sources.map((text) => h("p", { class: "soft" }, `Source: ${text}`)),
       command(card.command), command(card.again)));
+}
+
+// As sightline/answer/price_words.py: one figure is enough where gain and cost are the same.
+function saving(card: Card, gain: number): HTMLElement {
+  const saved = timeAndShare(gain, card.gain_pct);
+  const isAll = card.cost_ns !== null && saved === timeAndShare(card.cost_ns, card.cost_pct);
+  return isAll ? figure("could save", "all of it", "") : figure("could save up to", saved, "");
 }
 
 function button(card: Card, place: number, show: ShowFinding): HTMLElement {

@@ -63,7 +63,7 @@ export function memory(block: MemoryBlock): HTMLElement {
     }
     for (const [column, side] of [[first, "left"], [last, "right"]] as const) {
       ink.textAlign = side;
-      ink.fillText(moment(block.moments[column] ?? 0), side === "right" ? WIDTH - 8 : LEFT, HEIGHT - 6);
+      ink.fillText(amount("ns", block.moments[column] ?? 0), side === "right" ? WIDTH - 8 : LEFT, HEIGHT - 6);
     }
     plot.dataset.view = `${first}-${last}`;
   };

@@ -27,6 +27,11 @@ def make_text(words: str, role: str = "note") -> Block:
     return {"kind": "text", "text": make_printable(words), "role": role}
 
 
+def make_group(title: str, inner: Sequence[Block]) -> Block:
+    """Blocks that are folded away under a title until they are asked for."""
+    return {"kind": "group", "title": title, "blocks": list(inner)}
+
+
 def make_table(
     title: str,
     frame: pl.DataFrame,

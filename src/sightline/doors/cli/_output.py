@@ -121,6 +121,31 @@ def add_target(parser: argparse.ArgumentParser, *, with_format: bool = True) -> 
     )
 
 
+def complete_output(parser: argparse.ArgumentParser) -> None:
+    """Give a command that has --json, and its actions, --format and -o where they lack them."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                complete_output(inner)
+    options = {option for action in parser._actions for option in action.option_strings}
+    if "--json" not in options or {"--format", "-o"} <= options:
+        return
+    if "--format" not in options:
+        parser.add_argument("--format", metavar="F", choices=("text", "json"), help="text or json")
+    if "-o" not in options:
+        add_target(parser, with_format=False)
+    parser.set_defaults(completed=True)
+
+
+def read_output(parsed: argparse.Namespace) -> None:
+    """The form that --json, --format or the ending of -o asks for, where `complete_output` did."""
+    if not getattr(parsed, "completed", False):
+        return
+    target = getattr(parsed, "target", None) or ""
+    parsed.format = parsed.format or _SUFFIXES.get(target[target.rfind(".") :].lower())
+    parsed.json = bool(parsed.json or parsed.format == "json")
+
+
 def wants_json(args: argparse.Namespace) -> bool:
     """Whether data is asked for: by --json, --format json or -o FILE.json."""
     named = args.format or _SUFFIXES.get(os.path.splitext(args.target or "")[1].lower())  # noqa: PTH122

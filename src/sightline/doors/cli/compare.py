@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--floor", metavar="FILE", help="what --calibrate wrote")
     parser.add_argument(
-        "--calibrate", metavar="FILE", help="write how the given runs of one program differ"
+        "--calibrate", metavar="FILE", help="write how the given runs of the same program differ"
     )
     parser.add_argument(
         "--same-workload",

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     for part, name, _, ns in largest.rows():
         label = fit_text(labels.get(name, name), 34)
         print(f"  {label:<36}{part:<22}{format_pct(100 * ns / whole):>8}{format_ns(ns):>12}")
-    print("\nSlack: how much slower it may become before the run gets longer (median)")
+    print("\nSlack: how much longer each could take at no cost (median)")
     slack = run.ask("slack").head(TOP)
     labels = label_kernels(slack.get_column("name"))
     for row in slack.iter_rows(named=True):

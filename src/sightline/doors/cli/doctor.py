@@ -1,6 +1,7 @@
-"""What is on this machine, what can be recorded here, and what not, and why.
+"""What can be recorded on this machine, and what not, and why.
 
 sightline doctor
+sightline doctor -- python train.py   what  sightline run  would record of it
 sightline doctor --for kernels    what is missing for that, and the exact remedy
 sightline doctor --json
 sightline doctor --check-nsys-rep run.nsys-rep    against nsys' own export of it
@@ -16,6 +17,12 @@ HELP = "what can be recorded on this machine, and why not"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "command",
+        nargs="*",
+        metavar="COMMAND",
+        help="a program, which is not run: what sightline run would record of it here",
+    )
     parser.add_argument(
         "--for",
         dest="question",
@@ -35,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import json
-    import textwrap
     from concurrent.futures import ThreadPoolExecutor
     from dataclasses import asdict
 
+    from sightline.core.text import fit_text
     from sightline.doors.cli._probeable import list_probeable
     from sightline.doors.cli._watchable import list_watchable
     from sightline.record.collect.machine import examine_machine, list_recordable
@@ -47,6 +54,8 @@ def run(args: argparse.Namespace) -> int:
         return _check_report(args)
     if args.question is not None:
         return _remedies(args, examine_machine())
+    if args.command:
+        return _look_at_program(args)
     with ThreadPoolExecutor(2) as pool:  # each waits for drivers and other programs
         asked = [pool.submit(ask) for ask in (list_watchable, list_probeable)]
         facts = {k: v for k, v in examine_machine().items() if k not in _OF_TOOLS}
@@ -58,25 +67,70 @@ def run(args: argparse.Namespace) -> int:
         told["probeable"] = [asdict(w) for w in probeable]
         print(json.dumps(told, indent=1))
         return 0
+    listed = [
+        *((way, "") for way in ways),
+        *((way, "top, watch: ") for way in watchable),
+        *((way, "probe: ") for way in probeable),
+    ]
+    for heading, possible in (("What works here", True), ("What does not, and why", False)):
+        print(heading)
+        for way, command in listed:
+            if way.possible == possible:
+                print(_fill(f"  {fit_text(way.what, 37):<39}", f"{command}{way.why}"))
+        print()
+    _print_facts(facts)
+    print("Of one program:  sightline doctor -- python train.py")
+    print("What is missing for one of them, and the remedy:  sightline doctor --for kernels")
+    return 0
+
+
+def _fill(head: str, text: str) -> str:
+    """A text behind its head, in 80 columns; what is broken stays behind the head."""
+    import textwrap
+
+    return textwrap.fill(text, 80, initial_indent=head, subsequent_indent=" " * len(head))
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    """What is on the machine, a line each; what is not, together."""
+    print("On this machine")
+    missing = []
     for name, value in facts.items():
-        if name.endswith("_problem"):  # said below, of what it keeps from being recorded
+        if name.endswith("_problem"):  # said above, of what it keeps from being recorded
+            continue
+        label = _NAMES.get(name, name.replace("_", " "))
+        if value in (None, "", []) and name not in _SETTINGS:
+            missing.append(label)
             continue
         shown = _join_alike(value) if isinstance(value, list) else value
-        head = f"{_NAMES.get(name, name.replace('_', ' ')):<22}"
-        print(
-            textwrap.fill(_shown(name, shown), 80, initial_indent=head, subsequent_indent=" " * 22)
-        )
-    for heading, listed in (
-        ("What can be recorded here", ways),
-        ("What can be watched here (sightline top, watch)", watchable),
-        ("What can be probed here (sightline probe)", probeable),
-    ):
-        print(f"\n{heading}")
-        for way in listed:
-            mark = "yes" if way.possible else "no "
-            head = f"  {mark}  {way.what:<37}"
-            print(textwrap.fill(way.why, 80, initial_indent=head, subsequent_indent=" " * 44))
-    print("\nWhat is missing for one of them, and the remedy:  sightline doctor --for kernels")
+        print(_fill(f"  {label:<22}", _shown(name, shown)))
+    if missing:
+        print(_fill(f"  {'not found':<22}", ", ".join(missing)))
+    print()
+
+
+def _look_at_program(args: argparse.Namespace) -> int:
+    """What would be recorded of a program, and what not though its question asks for it."""
+    import json
+    import shlex
+
+    from sightline.core.redaction import redact_text
+    from sightline.record.collect.machine import examine_machine
+    from sightline.record.collect.plan import make_plan
+
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    made = make_plan(command, examine_machine())
+    shown = [choice for choice in made.choices if choice.taken or choice.is_of_interest]
+    if args.json:
+        print(json.dumps([{"backend": c.backend, "taken": c.taken, "why": c.why} for c in shown]))
+        return 0
+    for taken, mark in ((True, "yes"), (False, "no")):
+        for choice in shown:
+            if choice.taken == taken:
+                print(_fill(f"  {mark:<4} {choice.backend:<10} ", choice.why))
+    if not made.backends:
+        print("  yes  marks      what the program marks itself (sl.annotate, sl.step)")
+    print(f"\nRecord it:  sightline run -- {redact_text(shlex.join(command))}")
     return 0
 
 
@@ -146,7 +200,7 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value in (None, ""):
-        return "not known here" if name in _SETTINGS else "none found"
+        return "not known here"
     return str(value)
 
 

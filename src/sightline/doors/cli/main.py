@@ -18,11 +18,14 @@ import sightline
 from sightline.core.cleanup import clean_up
 from sightline.core.talk import Talk
 from sightline.doors.cli._edge import guard_terminal, has_reader_gone, silence_output
+from sightline.doors.cli._output import complete_output, read_output
 from sightline.doors.cli._shared import accept_any_encoding, format_message, heed_interrupts
 from sightline.doors.cli._streams import keep_streams, name_streams
 from sightline.errors import RequestError, SightlineError
 
 DONE, WRONG, BUG, INTERRUPTED = 0, 2, 3, 130  # 1: GATE_FAILED
+
+_LIVE = frozenset({"top"})  # a screen that goes on: no file is written of it
 
 _ABOUT = """\
 Why is this GPU program slow, what does that cost, and what to change.
@@ -218,6 +221,7 @@ def _run_module(module: ModuleType, parsed: argparse.Namespace) -> int:
 
 
 def _run_command(module: ModuleType, parsed: argparse.Namespace) -> int:
+    read_output(parsed)
     target: str | None = getattr(parsed, "target", None)
     if target is not None:
         from sightline.doors.cli._output import divert_output
@@ -302,6 +306,8 @@ def build_parser(
         sub.set_defaults(module=module, parser=sub)
         if with_options:
             module.add_arguments(sub)
+            if name not in _LIVE:
+                complete_output(sub)
     return parser
 
 

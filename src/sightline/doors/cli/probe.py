@@ -1,4 +1,4 @@
-"""Which GPU calls a running program makes, without restarting it.
+"""See the GPU calls of a running program, without restarting it.
 
 sightline probe --pid 4242 --for 30s     one process and all that it started
 sightline probe --container 3f2a9c41d7e0 --for 30s

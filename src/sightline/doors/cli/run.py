@@ -466,6 +466,13 @@ def _folder_name(args: argparse.Namespace, command: list[str]) -> Path:
     return name_folder(args.output, Path(scripts[0] if scripts else command[0]).stem or "run")
 
 
+# On a server of ours that ran for 3 s, writing what was recorded took 35 s.
+_STACKS_COST = (
+    "!      every call of Python is recorded: the program runs slower, and writing\n"
+    "         may take longer than it ran; --seconds 5 bounds both"
+)
+
+
 def _say_plan(plan: Plan, folder: Path) -> None:
     from sightline.doors.cli._recorded import show_folder
     from sightline.record.collect.plan import list_unread
@@ -478,6 +485,8 @@ def _say_plan(plan: Plan, folder: Path) -> None:
             print(f"  {'no ' + choice.backend:<6} {choice.why}", file=sys.stderr)
     for flag, readers in list_unread(plan, plan.options):
         print(f"  !  {flag} has no effect here: it is for {_join(readers)}", file=sys.stderr)
+    if plan.torch and plan.torch["stacks"]:
+        print(f"  {_STACKS_COST}", file=sys.stderr)
     if not plan.backends:
         print("  nothing but what the program marks itself (sl.annotate, sl.step)", file=sys.stderr)
     sys.stderr.flush()

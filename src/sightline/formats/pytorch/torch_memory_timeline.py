@@ -63,7 +63,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="no entry of it is whole")
     if bad:
         quality.append(Quality("damaged_entries", "warning", "entries could not be read", bad))
-    text = "the file does not say which device it is of; it stands as device 0"
+    text = "the file does not say which device it is of; shown as GPU 0"
     quality.append(Quality("device_unknown", "info", text))
     frame = _make_events(rows)
     return Imported(

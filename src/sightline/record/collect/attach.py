@@ -103,7 +103,7 @@ def _find_opening(pid: int, backend: str | None) -> Opening:
         paths = {mapping.path for mapping in read_mappings(pid)}
         client = find_client(pid)
     except (PermissionError, psutil.AccessDenied):
-        return Opening(pid, command, None, "it belongs to another user: only root may look into it")
+        return Opening(pid, command, None, "it belongs to another user: run as root")
     whys = []
     if backend != "rocprofv3":
         if client is not None:

@@ -44,6 +44,7 @@ class Session:
         self._thread = threading.get_ident()
         self.running = False
         self.starting = False
+        self._has_stacks = bool(options.get("stacks"))
         self._once = threading.Lock()  # taken for good by whoever ends the trace
         self.written = threading.Event()
         self.began_ns = 0
@@ -57,7 +58,7 @@ class Session:
             activities=activities,
             record_shapes=bool(options.get("shapes")),
             profile_memory=bool(options.get("memory")),
-            with_stack=bool(options.get("stacks")),
+            with_stack=self._has_stacks,
             **more,
         )
 
@@ -107,10 +108,14 @@ class Session:
             return
         self.running = False
         began = now()
+        if self._has_stacks:  # each call of Python is an event: that may take longer than the run
+            session.tell_person("PyTorch's profiler stops, and writes every call of Python …")
         try:
             self._profile.stop_trace()
             stopped = now()
             self._write()
+            if self._has_stacks:
+                session.tell_person(f"… its trace is written after {(now() - began) / 1e9:.1f} s")
             self.costs["stop_ns"] = stopped - began
             self.costs["export_ns"] = now() - stopped
             _finished.append(self._name)

@@ -106,7 +106,7 @@ class HistoryWriter:
             is_begun = is_history(folder) or (folder / LIVE).is_dir()
             if folder.exists() and not is_begun and any(folder.iterdir()):
                 raise RequestError(
-                    f"{folder} is no history of sightline watch, and not empty",
+                    f"{folder} is not empty and holds no history of sightline watch",
                     hint="Name a folder that does not exist yet:  sightline watch -o gpu-history",
                 )
             folder.mkdir(parents=True, exist_ok=True)

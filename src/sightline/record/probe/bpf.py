@@ -117,7 +117,7 @@ class Programs:
         if path is None or processor is None:
             raise RequestError(
                 "eBPF cannot be used",
-                why="sightline was built without clang, so its programs are missing",
+                why="clang was missing when sightline was installed, and builds its programs",
                 hint="sudo apt-get install clang libbpf-dev, and install sightline again.\n"
                 "Without them:  sightline probe --backend perf",
             )

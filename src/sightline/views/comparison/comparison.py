@@ -98,7 +98,7 @@ def write_verdict(data: dict[str, Any]) -> str:
     if word in ("faster", "slower"):
         return f"{word.capitalize()} by {format_pct(abs(pct or 0))}{interval}."
     if word == "no change":
-        return f"No change that this data can show: {format_change_pct(pct)}{interval}."
+        return f"No measurable change: {format_change_pct(pct)}{interval}."
     if word == "not comparable":
         return "Not comparable, because:"
     return f"Inconclusive: {format_change_pct(pct)}{interval}."

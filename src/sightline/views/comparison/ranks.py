@@ -115,11 +115,11 @@ def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
     lines = [
         f"job {format_ns(verdict.length_ns)}; without stragglers {format_ns(verdict.ideal_ns)}: "
         f"{verdict.slowdown:.2f} × as long",
-        *_wrap("excess costs  ", [f"{part} {format_ns(ns)}" for part, ns in verdict.parts.items()]),
+        *_wrap("lost to slow ranks  ", _list_losses(verdict)),
         "",
     ]
     if verdict.stragglers.is_empty():
-        lines.append("no straggler costs 1 % of the job")
+        lines.append("no rank holds the others up by more than 1 % of the job")
     if job.compared < len(job.ranks):
         lines.append(
             f"{job.compared} of {len(job.ranks)} ranks have peers; the others cannot be compared"
@@ -192,13 +192,18 @@ def list_pipeline_facts(pipeline: Pipeline) -> list[str]:
     return [said, f"  this schedule leaves {least} of a step empty at best"]
 
 
+def _list_losses(verdict: Verdict) -> list[str]:
+    """What slow ranks cost the job, by what they were slow at."""
+    return [f"{part} {format_ns(ns)}" for part, ns in verdict.parts.items() if ns] or ["no time"]
+
+
 def _say_pipeline(job: Job, verdict: Verdict) -> list[str]:
     """The pipeline's schedule, and what its stages wait and cost."""
     pipeline = job.pipeline
     if pipeline is None:
         return []
     lines = ["", *list_pipeline_facts(pipeline)]
-    head = ("stage", "ranks", "waits", "of the job", "its excess costs")
+    head = ("stage", "ranks", "waits", "of the job", "costs the job")
     lines.append("  {:<8}{:>6}{:>12}{:>12}{:>18}".format(*head))
     shown = verdict.stages.sort("bubble_ns", descending=True).head(_STAGES).sort("stage")
     for row in shown.iter_rows(named=True):

@@ -29,7 +29,7 @@ def write_first_view(content: dict[str, Any]) -> str:
         parts.append(f'<div><ol class="cards"><li>{_write_card(gains[0])}</li></ol></div>')
     elif cards:
         remark = f'<ul class="cards"><li>{_write_card(cards[0])}</li></ul>'
-        title = _tag("h3", "Remarks: fixing these gains no time")
+        title = _tag("h3", "Noticed (no estimate of a gain)")
         parts.append(f'<div><section class="remarks">{title}{remark}</section></div>')
     return f'<section class="panel">{"".join(parts)}</section>' if blocks else ""
 
@@ -62,17 +62,27 @@ def _write_card(card: dict[str, Any]) -> str:
         f'<article class="card {severity}"><header>{_tag("h3", card["title"])}'
         f'<span class="tag {severity}">{severity}</span>'
         f'<dl class="figures">{"".join(_write_figures(card))}</dl></header>'
-        f"{_tag('p', card['summary'])}{where}{cause}{fix}</article>"
+        f"{_tag('p', card['summary'])}{where}{cause}{_write_evidence(card)}{fix}</article>"
     )
+
+
+# Facts beside the answer, as web/src/report/findings.ts has them.
+_FACTS = 4
+
+
+def _write_evidence(card: dict[str, Any]) -> str:
+    """The first facts, as web/src/report/findings.ts shows them."""
+    shown = "".join(_tag("li", text) for text in card["evidence"][:_FACTS])
+    return f'<ul class="evidence">{shown}</ul>' if shown else ""
 
 
 def _write_figures(card: dict[str, Any]) -> list[str]:
     """Cost and gain in each of its units, then the confidence."""
     figures = []
     for unit, write, costs, gains in (
-        ("ns", format_ns, "costs", "fix gains up to"),
-        ("bytes", format_bytes, "takes", "fix frees up to"),
-        ("j", _write_joules, "takes", "fix saves up to"),
+        ("ns", format_ns, "costs", "could save up to"),
+        ("bytes", format_bytes, "takes", "could free up to"),
+        ("j", _write_joules, "takes", "could save up to"),
     ):
         cost, gain = card[f"cost_{unit}"], card[f"gain_{unit}"]
         if cost is not None:
@@ -80,7 +90,11 @@ def _write_figures(card: dict[str, Any]) -> list[str]:
             whole = "" if share is None else f'<dd class="of">of {escape(card["of"])}</dd>'
             figures.append(_write_figure(costs, _add_share(write(cost), share), whole))
         if gain:
-            figures.append(_write_figure(gains, _add_share(write(gain), card["gain_pct"])))
+            saved = _add_share(write(gain), card["gain_pct"])
+            is_all = unit == "ns" and cost and saved == _add_share(write(cost), card["cost_pct"])
+            figures.append(
+                _write_figure("could save", "all of it") if is_all else _write_figure(gains, saved)
+            )
     return [*figures, _write_figure("confidence", card["confidence"])]
 
 

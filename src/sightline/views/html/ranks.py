@@ -155,7 +155,7 @@ def show_ranks(answer: Answer) -> list[Block]:
             )
         )
     if verdict.stragglers.is_empty():
-        found.append(blocks.make_text("No straggler costs 1 % of the job."))
+        found.append(blocks.make_text("No rank holds the others up by more than 1 % of the job."))
     found.append(_draw_heat(answer))
     whole = {"share_pct": 100 * pl.col("gain_ns") / max(verdict.length_ns, 1)}
     found.append(

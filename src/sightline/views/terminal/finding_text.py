@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sightline.answer.price_words import write_price
+from sightline.answer.price_words import LABELS, write_price
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.core.text import make_printable
@@ -148,7 +148,7 @@ def _parts(item: Finding) -> Iterator[tuple[str, str]]:
     for label in ("cause", "fix", "verify", "method"):
         value = getattr(item, label)
         if value:
-            yield label, value
+            yield LABELS.get(label, label).lower(), value
     for line in item.limits:
         yield "limited by", line
     if item.sources:

@@ -13,7 +13,7 @@ from typing import Any
 from rich.text import Text
 
 from sightline.answer.answer import Answer
-from sightline.answer.price_words import has_gain, write_price
+from sightline.answer.price_words import LABELS, has_gain, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import (
     format_bytes,
@@ -309,7 +309,7 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     if remarks:
         if shown:
             yield Text()
-        yield Text("Remarks, without a gain of their own", style="bold")
+        yield Text("Also noticed (no estimate of a gain)", style="bold")
     for finding in remarks[:MAX_REMARKS]:
         cost = _cost(finding, answer.breakdown)
         yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
@@ -337,7 +337,7 @@ def _title(title: str, rule: str, style: str, width: int) -> Iterator[Text]:
     yield Text(title, style=style) + Text(rule.rjust(width - len(title)), style="dim")
 
 
-# The widest figures: 'costs 999.9 ms (100.0 %)', 'fix gains up to 999.9 ms (100.0 %)'.
+# The widest figures: 'costs 999.9 ms (100.0 %)', 'could save up to 999.9 ms (99.9 %)'.
 _COST, _GAIN = 24, 34
 
 
@@ -356,9 +356,9 @@ def _finding(
     yield from wrap_text(finding["summary"], "   ", "   ", width)
     for line in finding["evidence"][:4]:
         yield from _evidence(line, width)
-    for label in ("fix", "verify"):
+    for label in LABELS:
         if finding[label]:
-            head = f"   {label.capitalize():<7}"
+            head = f"   {LABELS[label]:<7}"
             yield from wrap_text(finding[label], head, " " * 10, width)
 
 

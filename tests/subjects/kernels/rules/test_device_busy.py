@@ -38,6 +38,20 @@ def test_kernels_have_their_short_names(tmp_path: Path) -> None:
     assert found.where["kernel"] == gelu
 
 
+def test_shares_are_those_of_the_table_that_is_named(tmp_path: Path) -> None:
+    """A collective takes as long as the products beside it: half of the kernel time is theirs."""
+    work = [
+        *queued(("ampere_sgemm_128x64_tn", 1000)),
+        launched(5, kernel("ncclDevKernel_AllReduce_Sum_f16_RING_LL", 20, 1000, stream=9)),
+    ]
+    run = opened(tmp_path, work)
+    (found,) = answers(run, RULE)
+    assert found.evidence[0] == "by kind: 50.0 % matrix products, 50.0 % communication"
+    assert "takes 50.0 % of the kernel time" in found.summary
+    table = dict(run.ask("kernels").select("name", "kernel_pct").rows())
+    assert table[found.where["kernel"]] == 50.0
+
+
 ATEN = "void at::native::"
 
 
@@ -54,7 +68,7 @@ def test_what_only_moves_data_is_fused_first(tmp_path: Path) -> None:
     (found,) = answers(opened(tmp_path, work), RULE)
     assert found.evidence[0] == (
         "by kind: 30.0 % elementwise, 25.0 % matrix products, 20.0 % copies and layout, "
-        "12.0 % reductions, 10.0 % convolution"
+        "12.0 % reductions, 10.0 % convolution, 3.0 % the rest"
     )
     assert "62.0 % of the kernel time is in kernels that move data" in found.summary
     assert "fuse them first (torch.compile" in found.fix

@@ -53,6 +53,42 @@ def test_a_wait_of_the_host(tmp_path: Path) -> None:
     ]
 
 
+def test_a_wait_for_what_was_launched_before_the_recording(tmp_path: Path) -> None:
+    """The recording begins while the device works and the host waits for it, until 120."""
+    run = opened(
+        tmp_path,
+        [
+            kernel("a", 10, 40),
+            kernel("b", 51, 64),
+            call("cudaDeviceSynchronize", 5, 115),
+            launched(125, kernel("c", 135, 50)),
+        ],
+    )
+    assert pieces(run) == [
+        (10_000, 50_000, "compute", "a"),
+        (50_000, 51_000, "gap on the stream", "b"),
+        (51_000, 115_000, "compute", "b"),
+        (115_000, 120_000, "return of a wait", "cudaDeviceSynchronize"),
+        (120_000, 125_000, "host, between calls", "cudaLaunchKernel"),
+        (125_000, 135_000, "launch latency", "c"),
+        (135_000, 185_000, "compute", "c"),
+    ]
+
+
+def test_no_call_waits_for_what_another_thread_may_have_launched(tmp_path: Path) -> None:
+    """The launch of b was lost in the midst of the recording: nobody knows when that was."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("a", 10, 10)),
+            call("cudaDeviceSynchronize", 25, 95),
+            kernel("b", 51, 64),
+            launched(125, kernel("c", 135, 50)),
+        ],
+    )
+    assert "return of a wait" not in [part for _, _, part, _ in pieces(run)]
+
+
 def test_a_collective_leads_to_the_rank_that_came_last(tmp_path: Path) -> None:
     """Rank 1 computes until 410, and the transfer takes 100 µs from there."""
     run = opened_ranks(

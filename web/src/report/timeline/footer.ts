@@ -115,13 +115,13 @@ export function walkPanel(walk: Walk, place: number, go: (place: number) => void
 
 /** What can be done, while nothing is selected. */
 export function help(events: number): HTMLElement {
-  const finger = h("span", { class: "by-finger" }, "Drag pans, two fingers zoom, a tap shows an event. ");
+  const finger = h("span", { class: "by-finger" }, "Drag pans, two fingers zoom, a tap shows an event. Events narrower than two pixels are merged until you zoom in.");
   return h("p", { class: "note" },
     `${count(events)} events. `, finger, h("span", { class: "by-key" }, h("kbd", {}, "W"), h("kbd", {}, "S"), " or wheel zoom, ",
     h("kbd", {}, "A"), h("kbd", {}, "D"), " or drag pan, wheel over the labels scrolls, ",
     h("kbd", {}, "Shift"), " drag or drag on the ruler selects a range, click shows an event, ",
     h("kbd", {}, "N"), h("kbd", {}, "P"), " next and previous of its name, or place of a finding, ", h("kbd", {}, "F"),
-    " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. "), "Events narrower than two pixels are merged; hover over them to see how many.");
+    " zooms to the selection, ", h("kbd", {}, "0"), " shows all, ", h("kbd", {}, "/"), " searches. Events narrower than two pixels are merged; hover over them to see how many."));
 }
 
 function button(text: string, title: string, act: () => void, kind = "small"): HTMLButtonElement {

@@ -106,7 +106,8 @@ def make_late_finding(
     return make_finding(
         run,
         rule,
-        f"For {format_pct(found.pct)} of the window ranks wait in collectives for {who}, {why}.",
+        f"Ranks spend {format_pct(found.pct)} of the window in collectives, waiting for {who}, "
+        f"{why}.",
         Loss(cost_ns=found.cost_ns, bound_ns=found.worst_ns, change=change),
         Evidence(
             [

@@ -103,7 +103,7 @@ def _report_gaps(run: Run, waits: pl.DataFrame, claim: Claim) -> Finding:
     return make_finding(
         run,
         RULE,
-        f"For {format_pct(claim.pct)} of the window the GPU is idle because the rank that feeds it "
+        f"The GPU is idle for {format_pct(claim.pct)} of the window because the rank that feeds it "
         f"waits for a message that rank {pairs.item(0, 'peer')} sends late.",
         Loss(claim.cost_ns, claim.worst_ns),
         evidence,
@@ -137,7 +137,7 @@ def _report_rank(run: Run, waits: pl.DataFrame) -> Finding | None:
     gain_ns = min(cost, lost // count_ranks(run))
     return build_finding(
         RULE,
-        f"For {format_pct(pct)} of its time MPI rank {worst['process']} waits for messages that "
+        f"MPI rank {worst['process']} waits for {format_pct(pct)} of its time for messages that "
         f"other ranks have not begun to send, mostly rank {peer}.",
         Evidence(
             (

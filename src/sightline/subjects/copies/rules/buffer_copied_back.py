@@ -61,8 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(100 * cost / sum_windows(run))} of the window buffers are filled that "
-        "are overwritten, and results are copied back to where the next turn reads them.",
+        "Buffers are filled that are overwritten, and results are copied back to where the next "
+        f"turn reads them: {format_pct(100 * cost / sum_windows(run))} of the window.",
         Loss(
             cost_ns=cost,
             bound_ns=find_largest(moves.group_by(_DEVICE).agg(pl.col("ns").sum()), "ns"),

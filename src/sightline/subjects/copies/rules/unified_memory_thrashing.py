@@ -105,7 +105,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(pct)} of the window pages of unified memory move {times}.",
+        f"Pages of unified memory move {times}: {format_pct(pct)} of the window.",
         Loss(cost_ns=cost, bound_ns=find_largest(per_device, "covered_ns")),
         Evidence(
             [*_describe_waiting(run, waiting), *_describe_moves(moves, again)],

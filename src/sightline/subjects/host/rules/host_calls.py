@@ -161,8 +161,8 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
     usual = calls.group_by("name").agg(ns=pl.col("ns").median()).get_column("ns").sum()
     yield build_finding(
         RULE,
-        f"For {format_pct(pct)} of the time between its first call and its last one the host "
-        f"{deed.does}: {format_count(calls.height)} calls, {format_ns(cost)}.",
+        f"The host {deed.does} for {format_pct(pct)} of the time between its first call and its "
+        f"last one: {format_count(calls.height)} calls, {format_ns(cost)}.",
         Evidence(
             [
                 *(
@@ -215,8 +215,8 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
     row = longest[0]
     yield build_finding(
         RULE,
-        f"For {format_ns(row['gap'])} in a row, {format_pct(pct)} of the time between its first "
-        "call and its last one, the host calls nothing of the GPU's.",
+        f"The host calls nothing of the GPU's for {format_ns(row['gap'])} in a row, "
+        f"{format_pct(pct)} of the time between its first call and its last one.",
         Evidence(
             [
                 f"between the end of  {row['before']}  and the next  {row['name']}",

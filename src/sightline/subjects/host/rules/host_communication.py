@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of their time main threads wait in collectives.",
+        f"Main threads spend {format_pct(share.pct)} of their time waiting in collectives.",
         [*late.lines, *list_names(share.segments)] if late else list_names(share.segments),
         Advice(
             fix="see who comes late, and why, in the recordings of all ranks; then overlap the "

@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread compiles{where}.",
+        f"The main thread spends {format_pct(share.pct)} of its time compiling{where}.",
         list_names(share.segments),
         Advice(
             fix="TORCH_LOGS=recompiles names the guard that failed; mark what changes as dynamic "

@@ -89,7 +89,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread copies or allocates tensors.",
+        f"The main thread spends {format_pct(share.pct)} of its time copying or allocating "
+        "tensors.",
         lines,
         Advice(
             fix="allocate once and write into slices instead of cat; make tensors in the layout "
@@ -105,8 +106,8 @@ def _report_waits(share: Share) -> Finding:
     found = report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread copies to or from a GPU that was "
-        "not recorded, or waits for it.",
+        f"The main thread spends {format_pct(share.pct)} of its time copying to or from a GPU that "
+        "was not recorded, or waiting for it.",
         list_names(share.segments),
         Advice(
             fix="record the GPU, too (activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), "

@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread calls operators instead of "
+        f"The main thread spends {format_pct(share.pct)} of its time calling operators instead of "
         f"computing: {format_count(small.len())} of {format_count(each.height)} operators are "
         f"under {format_ns(SHORT_NS)}{per}.",
         [

@@ -69,12 +69,15 @@ def check(run: Run) -> Iterator[Finding]:
     batches = loads.filter(~pl.col("parent_id").is_in(within).fill_null(value=False))
     longest = find_largest(batches.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
     count = format_several(batches.height, "batch", "batches")
-    what = "loads batches itself (the DataLoader has no workers)" if is_alone else "waits for them"
+    what = (
+        "loading batches itself (the DataLoader has no workers)"
+        if is_alone
+        else "waiting for batches of the DataLoader"
+    )
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread {what}"
-        + ("." if is_alone else " in the DataLoader."),
+        f"The main thread spends {format_pct(share.pct)} of its time {what}.",
         [
             f"{count}, the longest {format_ns(longest)}",
             *list_names(inside),

@@ -61,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         lost,
-        f"For {format_pct(lost.pct)} of the time the kernel hands out memory: "
+        f"The kernel spends {format_pct(lost.pct)} of the time handing out memory: "
         f"{format_count(faults)} page faults a step.",
         [f"{format_bytes(faults * PAGE_BYTES)} are touched for the first time in each step"],
         Advice(

@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         queued,
-        f"For {format_pct(queued.pct)} of its time the main thread is ready to run and has no CPU.",
+        f"The main thread is ready to run and has no CPU for {format_pct(queued.pct)} of its time.",
         lines,
         Advice(
             fix="see who else runs (top, pidstat), and keep it off these CPUs: taskset, cpusets, a "

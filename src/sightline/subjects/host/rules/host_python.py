@@ -64,14 +64,15 @@ def check(run: Run) -> Iterator[Finding]:
         return
     runs = slept is not None or bool((share.segments.get_column("layer") == "python").any())
     lines = list_names(share.segments)
-    does = "runs Python and no operator."
+    spent = f"for {format_pct(share.pct)} of its time"
+    does = f"runs Python and no operator {spent}."
     if not runs:
-        does = "is in no operator: it runs Python, or waits."
+        does = f"is in no operator {spent}: it runs Python, or waits."
         lines.append("which of the two, with_stack=True of the profiler records")
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread {does}",
+        f"The main thread {does}",
         lines,
         Advice(
             fix="do it with operators on whole tensors, once before the loop, or in a worker",

@@ -56,8 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"For {format_pct(share.pct)} of its time the main thread draws random numbers on the CPU"
-        + (", for a program that uses a GPU." if on_gpu else "."),
+        f"The main thread spends {format_pct(share.pct)} of its time drawing random numbers on "
+        "the CPU" + (", for a program that uses a GPU." if on_gpu else "."),
         list_names(share.segments),
         Advice(
             fix='make them on the GPU: torch.randn(..., device="cuda"), which saves the copy, too; '

@@ -71,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         slept,
-        f"For {format_pct(slept.pct)} of its time the main thread sleeps: it waits for a file, a "
+        f"The main thread sleeps for {format_pct(slept.pct)} of its time: it waits for a file, a "
         "lock, the network or another process, and not for data or other ranks.",
         lines,
         Advice(

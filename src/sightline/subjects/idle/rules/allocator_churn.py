@@ -115,7 +115,7 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host allocates or "
+        f"The GPU is idle for {format_pct(mine.pct)} of the window while the host allocates or "
         f"frees {memory}.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(

@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits while the program writes a "
+        f"The GPU waits for {format_pct(mine.pct)} of the window while the program writes a "
         "checkpoint.",
         Loss(
             cost_ns=mine.cost_ns,

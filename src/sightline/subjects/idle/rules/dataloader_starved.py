@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU is idle while the launching thread "
+        f"The GPU is idle for {format_pct(mine.pct)} of the window while the launching thread "
         "waits for the next batch in the DataLoader.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading"), calls=mine.calls),

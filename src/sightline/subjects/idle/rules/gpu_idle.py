@@ -38,6 +38,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.text import capitalize
 from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.diagnosis.gaps import Claim, are_the_profilers
@@ -175,7 +176,7 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window {happens}.",
+        f"{capitalize(happens)}: {format_pct(mine.pct)} of the window.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause), calls=mine.calls),
         Advice(

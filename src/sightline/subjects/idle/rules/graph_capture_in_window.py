@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host captures or "
+        f"The GPU is idle for {format_pct(mine.pct)} of the window while the host captures or "
         "builds graphs.",
         Loss(
             cost_ns=mine.cost_ns,

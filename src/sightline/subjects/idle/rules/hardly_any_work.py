@@ -94,11 +94,12 @@ def _say_too_little(run: Run) -> Finding:
     ops = run.table("device_ops", ["kind", "start_ns", "end_ns"])
     took = ops.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
     kernels = ops.filter(pl.col("kind") == "kernel").height
+    copies = format_several(ops.height - kernels, "copy or memset", "copies and memsets")
+    what = format_several(kernels, "kernel") + (f" and {copies}" if ops.height > kernels else "")
     return build_finding(
         RULE,
-        f"{format_several(kernels, 'kernel')} and "
-        f"{format_several(ops.height - kernels, 'copy or memset', 'copies and memsets')} took "
-        f"{format_ns(int(took))} in all: too little to judge, and all around it is start-up.",
+        f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is "
+        "start-up.",
         Evidence([], where={TOO_LITTLE: "too little ran: nothing shows that it comes again"}),
         Advice(
             fix="record a problem of real size, several times over after a warm-up",

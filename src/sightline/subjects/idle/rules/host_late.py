@@ -100,7 +100,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU is idle because the host launches the "
+        f"The GPU is idle for {format_pct(mine.pct)} of the window because the host launches the "
         "next work late: the launching thread "
         + (f"{collector.deed}." if collector else f"is in {place}." if place else _ELSE),
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),

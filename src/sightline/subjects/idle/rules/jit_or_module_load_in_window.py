@@ -74,7 +74,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host "
+        f"The GPU is idle for {format_pct(mine.pct)} of the window while the host "
         f"{_join([r.deed for r, _ in deeds[:_MOST_NAMES]]) or 'loads modules or compiles'}. It "
         "happens once, and not in each step.",
         Loss(

@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU waits for the profiler.",
+        f"The GPU waits for the profiler for {format_pct(mine.pct)} of the window.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             mine.evidence, rows=mine.rows, where=mine.where("profiler_overhead"), calls=mine.calls

@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU is idle while the host recompiles: "
+        f"The GPU is idle for {format_pct(mine.pct)} of the window while the host recompiles: "
         f"{format_several(mine.gaps.height, 'time')}.",
         Loss(
             cost_ns=mine.cost_ns,

@@ -40,10 +40,10 @@ import polars as pl
 from sightline.core.algebra.lookup import Texts
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
-from sightline.diagnosis.gaps import LOOK_PCT, claim_gaps
+from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.replay.replay import is_finish, remove_ops, remove_waits
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
@@ -72,8 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(mine.pct)} of the window the GPU has run dry after the host "
-        "synchronized with it.",
+        _summarize(mine),
         Loss(mine.cost_ns, mine.worst_ns)
         if mine.is_needed
         else Loss(mine.cost_ns, mine.worst_ns, without, behind_ns=mine.behind_ns),
@@ -117,6 +116,19 @@ def check(run: Run) -> Iterator[Finding]:
         ),
     )
     yield from keep_notable(run, found)
+
+
+def _summarize(mine: Claim) -> str:
+    """Of a share that is nothing by itself, the time is said: most of the cost lies behind it."""
+    if mine.pct < LOOK_PCT:
+        return (
+            f"The host waits for the GPU, which then runs dry for {format_ns(mine.cost_ns)} until "
+            "new work arrives."
+        )
+    return (
+        f"The GPU runs dry for {format_pct(mine.pct)} of the window after the host synchronized "
+        "with it."
+    )
 
 
 def _list_read_back(run: Run) -> pl.Series:

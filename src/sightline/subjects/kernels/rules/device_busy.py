@@ -63,16 +63,18 @@ def check(run: Run) -> Iterator[Finding]:
     rows = run.ask("breakdown")
     windows = max(sum_column(rows, "window_ns"), 1)
     busy = 100 * sum_column(rows, "compute_ns") / windows
-    kernels = run.ask("kernels").filter(~is_communication(pl.col("name")))
+    every = run.ask("kernels")
+    kernels = every.filter(~is_communication(pl.col("name")))
     own_gaps = find_own_gaps(run)
     if kernels.is_empty() or (busy < BUSY_PCT and own_gaps is None):
         return
-    whole = max(sum_column(kernels, "total_ns"), 1)
+    # As the table has it that the finding names (kernel_pct of `kernels`).
+    whole = max(sum_column(every, "total_ns"), 1)
     top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
     top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
     name, _, first_ns = top.row(0)
     labels = label_kernels(top.get_column("name"))
-    kinds = split_into_kinds(kernels)
+    kinds = split_into_kinds(kernels, whole - sum_column(kernels, "total_ns"))
     # A program's own kernel may be called transpose, and be all that it is there for.
     moves = (
         kinds is not None

@@ -82,9 +82,9 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"For {format_pct(100 * sum_column(lost, 'ns') / sum_windows(run))} of the window kernels "
-        "that would fit beside each other run one after another, on streams that wait for one "
-        "another.",
+        "Kernels that would fit beside each other run one after another, on streams that wait for "
+        f"one another: {format_pct(100 * sum_column(lost, 'ns') / sum_windows(run))} of the "
+        "window.",
         Loss(
             cost_ns=sum_column(lost, "ns"),
             bound_ns=find_largest(lost, "ns"),

@@ -1,4 +1,4 @@
-"""Steps give memory back to the driver and take it again.
+"""The allocator returns memory to the driver in steps, and allocates it anew.
 
 Symptom
     cudaMalloc and cudaFree in every step, and a step time that varies; num_alloc_retries in
@@ -46,7 +46,7 @@ from sightline.subjects.memory.rules._shared import (
     select_device,
 )
 
-RULE = Rule("allocator-thrash", "Steps give memory back and take it again")
+RULE = Rule("allocator-thrash", "The allocator returns memory in every step")
 _WARM_UP, LEAST_STEPS = 2, 2
 
 
@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield build_finding(
             RULE,
             f"{format_count(busy.height)} of {format_count(steps.height)} steps on "
-            f"{name_device(device)} give memory back to the driver and take it again, "
+            f"{name_device(device)} return memory to the driver and allocate it anew, "
             f"{format_bytes(moved)} each.",
             Evidence(
                 [

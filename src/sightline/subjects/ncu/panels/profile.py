@@ -10,12 +10,14 @@ from sightline.core import registry
 from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.columns import Column, pct, text
 from sightline.core.model.columns import number as count
+from sightline.core.model.run import Run
 from sightline.core.page import blocks
 from sightline.core.page.declare import Block, Panel, View
 from sightline.core.units import format_bytes, format_ns, format_pct
 from sightline.errors import MissingDataError
 from sightline.subjects.ncu.kernel_rows import remove_links
 from sightline.subjects.ncu.panels._code import list_instructions, list_source_lines
+from sightline.subjects.ncu.panels._limits import draw_traffic, name_limit
 from sightline.subjects.ncu.panels._occupancy import draw_occupancy_curves
 
 PANEL = Panel("profile", "Kernel profiles", 25)
@@ -62,26 +64,70 @@ def data(view: View) -> list[Block]:
 
 
 def _describe_kernel(view: View, kernel: int) -> Iterator[Block]:
+    """What bounds it, its memory, where its warps wait; all the rest is folded."""
     run = view.run
     name = run.table("profiled_kernels").filter(kernel_id=kernel).item(0, "name")
+    speed = _ask(view, "speed_of_light", kernel)
+    stalls = _ask(view, "stalls", kernel)
+    if limit := name_limit(None if speed is None else speed.row(0, named=True), stalls):
+        yield blocks.make_text(limit, "lead")
     if name:
         yield blocks.make_text(name)
-    for analysis, title in (
-        ("speed_of_light", "Speed of light"),
-        ("launch_shape", "Launch"),
-        ("occupancy", "Occupancy"),
+    hierarchy = _ask(view, "memory_hierarchy", kernel)
+    if speed is not None and hierarchy is not None:
+        yield from draw_traffic(speed.row(0, named=True), hierarchy)
+    yield from _list_waiting_lines(run, kernel)
+    for title, inner in (
+        ("Speed of light", _section(view, kernel, "speed_of_light", "Speed of light")),
+        ("Launch and occupancy", _describe_launch(view, kernel)),
+        ("Memory: all figures", _memory(view, kernel)),
+        ("Why warps wait", _stalls(view, kernel)),
+        ("Instructions", _describe_work(view, kernel)),
+        ("Code", _list_code(run, kernel)),
+        ("What the profiler's own rules say", _rules(view, kernel)),
     ):
-        yield from _section(view, kernel, analysis, title)
-    yield from draw_occupancy_curves(run, kernel)
+        if made := list(inner):
+            yield blocks.make_group(title, made)
+
+
+# Source lines beside the answer: more are a listing, which is folded.
+_LINES = 12
+
+
+def _list_waiting_lines(run: Run, kernel: int) -> Iterator[Block]:
+    """The source lines at which most samples fell, as bars, with the stall of each."""
+    lines = list_source_lines(run, kernel)
+    if lines is None:
+        return
+    frame, columns = lines
+    top = frame.filter(pl.col("samples") > 0).sort(
+        "samples", "file", "line", descending=[True, False, False]
+    )
+    title = "Source lines by samples"
+    if top.height > _LINES:
+        title = f"The {_LINES} source lines with the most samples"
+    hide = ("samples", "not_issued", "not_issued_pct")
+    yield blocks.make_table(title, top.head(_LINES), columns, heat=("share_pct",), hide=hide)
+
+
+def _describe_launch(view: View, kernel: int) -> Iterator[Block]:
+    yield from _section(view, kernel, "launch_shape", "Launch")
+    yield from _section(view, kernel, "occupancy", "Occupancy")
+    yield from draw_occupancy_curves(view.run, kernel)
     yield from _section(
         view, kernel, "occupancy_what_if", "Nearest settings that change the occupancy"
     )
-    yield from _memory(view, kernel)
-    yield from _stalls(view, kernel)
+
+
+def _describe_work(view: View, kernel: int) -> Iterator[Block]:
     yield from _section(view, kernel, "tensor_use", "Tensor cores")
     yield from _section(
         view, kernel, "instruction_mix", "Instruction mix", heat=("share_pct",), sort="executed"
     )
+
+
+def _list_code(run: Run, kernel: int) -> Iterator[Block]:
+    """The source with its samples, and the instructions."""
     lines = list_source_lines(run, kernel)
     if lines is not None:
         frame, columns = lines
@@ -96,7 +142,6 @@ def _describe_kernel(view: View, kernel: int) -> Iterator[Block]:
             heat=("share_pct", "not_issued_pct", "executed_pct"),
             limit=MAX_CODE,
         )
-    yield from _rules(view, kernel)
 
 
 def _ask(view: View, analysis: str, kernel: int) -> pl.DataFrame | None:

@@ -83,7 +83,7 @@ _DATA = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
 _TAGS, _APART = "the L1's tags", 20.0
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
 _LESS = {
-    _TAGS: "let neighbouring threads access neighbouring addresses, so that a warp's access "
+    _TAGS: "let neighboring threads access neighboring addresses, so that a warp's access "
     "touches few sectors; load tiles through shared memory (a library's product does both); ncu "
     "--section MemoryWorkloadAnalysis_Tables names the accesses",
     L1: "fewer and wider accesses to shared memory and L1 (float4 loads, a larger tile of results "

@@ -19,7 +19,8 @@ from sightline.core.algebra.intervals import measure_cover_between
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_several
+from sightline.core.text import capitalize
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import (
     MAX_ROWS,
     NOTABLE_PCT,
@@ -218,7 +219,10 @@ def report_blame(
 def name_victim(run: Run, blame: Blame) -> tuple[str, str]:
     """Who lost the time, as the subject of a sentence, and the thread that it waited for."""
     thread = name_thread(run, blame.tid)
-    return ("the GPU is idle" if blame.has_device else f"{thread} does not run"), thread
+    share = format_pct(blame.pct)
+    if blame.has_device:
+        return f"The GPU is idle for {share} of the window", thread
+    return f"{capitalize(thread)} does not run for {share} of its time", thread
 
 
 # What a rule may need from the states of threads.

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import (
     find_blame,
@@ -71,7 +71,6 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         blame,
-        f"For {format_pct(blame.pct)} of {'the window' if blame.has_device else 'its time'} "
         f"{lost} because {thread} waits for the {what}{inside}.",
         [
             *(f"{format_ns(ns)} in {format_count(n)} × {call}" for call, ns, n in calls[:3]),

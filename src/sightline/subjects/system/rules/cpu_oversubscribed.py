@@ -37,7 +37,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_count
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import describe_others, name_victim, report_blame
@@ -69,7 +69,6 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         blame,
-        f"For {format_pct(blame.pct)} of {'the window' if blame.has_device else 'its time'} "
         f"{lost} because {thread} waits for one of {format_count(most['cpus'])} CPU cores: up to "
         f"{format_count(most['runnable'])} threads want to run at once.",
         describe_others(run, preempted, "other_tid", "preempted by"),

@@ -36,7 +36,6 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
 from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import (
     describe_others,
@@ -76,7 +75,6 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         blame,
-        f"For {format_pct(blame.pct)} of {'the window' if blame.has_device else 'its time'} "
         f"{lost} because {thread} sleeps until {holder} releases a lock or signals it.",
         [
             *describe_others(run, parts, "waker_tid", "until woken by"),

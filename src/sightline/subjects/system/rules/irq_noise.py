@@ -94,7 +94,6 @@ def check(run: Run) -> Iterator[Finding]:
             run,
             RULE,
             blame,
-            f"For {format_pct(blame.pct)} of {'the window' if blame.has_device else 'its time'} "
             f"{lost} because interrupts hold the CPU core of {thread}.",
             lines,
             advice,

@@ -37,7 +37,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_pct
+from sightline.core.units import format_ns
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, abstain
 from sightline.subjects.system.rules._blame import (
     describe_others,
@@ -78,7 +78,6 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         blame,
-        f"For {format_pct(blame.pct)} of {'the window' if blame.has_device else 'its time'} "
         f"{lost} because {thread} was ready and had no CPU core"
         + (f": preempted{first}." if preempted.height else "."),
         lines,
