@@ -88,9 +88,12 @@ def test_tls(node: OwnNode, tmp_path: Path) -> None:
             with pytest.raises(InputError) as caught:
                 client.ask("GET", "/v1/node")
             assert "certificate" in str(caught.value.why).lower()
-        with asking(port, context=trusted, host="localhost") as client:
-            with pytest.raises(InputError):  # it is another host's certificate
-                client.ask("GET", "/v1/node")
+        # It is another host's certificate.
+        with (
+            asking(port, context=trusted, host="localhost") as client,
+            pytest.raises(InputError),
+        ):
+            client.ask("GET", "/v1/node")
     with pytest.raises(RequestError, match="cannot use the certificate"):
         make_context(str(key), str(key))
 

@@ -9,6 +9,7 @@ import os
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,15 @@ class _UnixConnection(http.client.HTTPConnection):
         """To the socket, and to nobody but root or ourselves behind it."""
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
+        limit = time.monotonic() + (self.timeout or 0)
+        while True:
+            try:
+                self.sock.connect(str(self._path))
+                break
+            except BlockingIOError:  # its queue is full, and a socket with a limit does not wait
+                if time.monotonic() > limit:
+                    raise
+                time.sleep(0.02)
         told = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
         if _PEER.unpack(told)[1] not in (0, os.geteuid()):
             raise PermissionError(1, "the daemon there is another user's")

@@ -22,6 +22,7 @@ import polars as pl
 from sightline.capture.client import Client, map_nodes
 from sightline.capture.request import CaptureRequest
 from sightline.core.model import run_folder
+from sightline.core.units import format_several
 from sightline.core.whole_file import write_whole
 from sightline.errors import InputError, RequestError, SightlineError
 from sightline.fleet.answer import Answer, choose_ranks, judge_ranks
@@ -145,9 +146,11 @@ def capture(
     if not begun:
         raise RequestError("no node began", why=chosen[0].problem)
     count = sum(len(node.state.get("expected", ())) for node in begun)
-    what = f"{wanted.steps} steps" if wanted.steps else f"{wanted.seconds:g} s"
+    what = f"{wanted.seconds:g} s in {lead_s:.0f} s, when all have heard of it"
+    if wanted.steps:
+        what = f"{wanted.steps} steps, from one on whose number {wanted.align:,} divides"
     on = "this node" if len(begun) == 1 else f"{len(begun)} nodes"
-    say(f"{count} processes on {on} record {what} in {lead_s:.0f} s, when all have heard of it")
+    say(f"{format_several(count, 'process', 'processes')} on {on} record {what}")
     _wait(begun, identity, lead_s + wanted.seconds + _MOST_S)
     return _gather(list(nodes), begun, identity, wanted, folder)
 
