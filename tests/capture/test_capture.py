@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import signal
@@ -23,8 +22,8 @@ from sightline.core.units import format_ns
 from sightline.errors import InputError, RequestError
 from sightline.fleet.answer import judge_ranks
 from sightline.fleet.read import reduce_recordings
-from support.many_ranks import HOST, Cause, Program, write_ranks
-from support.nodes import OwnNode, run_node
+from support.many_ranks import HOST, Cause, Program
+from support.nodes import OwnNode, run_node, write_plain
 
 pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("quick")]
 SHORT = Wanted(seconds=0.1, warm_up_s=0.0)
@@ -44,17 +43,6 @@ def request(**changes: Any) -> CaptureRequest:
     start_ms = round(1000 * (time.time() + 0.5))
     return CaptureRequest(**{"id": "0" * 16, "start_ms": start_ms, "seconds": 0.1,
                              "warm_up_s": 0.0, **changes})  # fmt: skip
-
-
-def write_plain(program: Program, folder: Path) -> list[str]:
-    """The traces of a job, unpacked: what its programs will write."""
-    folder.mkdir()
-    made = []
-    for path in write_ranks(program, folder):
-        plain = folder / path.name.removesuffix(".gz")
-        plain.write_bytes(gzip.decompress(path.read_bytes()))
-        made.append(str(plain))
-    return made
 
 
 def test_two_nodes_name_the_late_rank(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import threading
@@ -17,6 +18,8 @@ from sightline.capture.node import Node
 from sightline.capture.server import UnixServer
 from sightline.capture.shelf import Shelf
 from support.asking import Program, place_sockets
+from support.many_ranks import Program as Job
+from support.many_ranks import write_ranks
 
 GIGABYTE = 1 << 30
 
@@ -78,3 +81,14 @@ def run_node(folder: Path, **options: Any) -> Iterator[OwnNode]:
     folder.mkdir(exist_ok=True)
     with place_sockets() as sockets, ExitStack() as stack:
         yield OwnNode(sockets, folder, stack, **options)
+
+
+def write_plain(job: Job, folder: Path) -> list[str]:
+    """The traces of a job, unpacked: what its programs will write."""
+    folder.mkdir()
+    made = []
+    for path in write_ranks(job, folder):
+        plain = folder / path.name.removesuffix(".gz")
+        plain.write_bytes(gzip.decompress(path.read_bytes()))
+        made.append(str(plain))
+    return made

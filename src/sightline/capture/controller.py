@@ -26,7 +26,7 @@ from sightline.core.units import format_several
 from sightline.core.whole_file import write_whole
 from sightline.errors import InputError, RequestError, SightlineError
 from sightline.fleet.answer import Answer, choose_ranks, judge_ranks
-from sightline.fleet.rank_file import ENDING, RankFile, read_ranks, write_ranks
+from sightline.fleet.rank_file import RankFile, read_ranks, write_ranks
 from sightline.fleet.read import collect_ranks
 from sightline.record.collect.kineto_door import LATE_S, POLL_S, WARM_UP_S
 
@@ -229,7 +229,9 @@ def _gather(
     for node, answer in zip(done, files, strict=True):
         if isinstance(answer, Exception) or answer.status != 200:
             continue  # what its state says is why
-        place = f"{len(held):04d}-{re.sub(r'[^A-Za-z0-9.-]', '_', node.name)}{ENDING}"
+        place = (
+            f"{len(held):04d}-{re.sub(r'[^A-Za-z0-9.-]', '_', node.name)}{run_folder.RANKS_ENDING}"
+        )
         try:
             moved = move_onto(read_ranks(answer.body, node.name), node.offset_ns)
         except SightlineError as error:

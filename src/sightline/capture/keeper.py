@@ -109,10 +109,13 @@ class Keeper:
 
     def _run(self) -> None:
         while True:
-            ready, _, _ = select.select([*self._doors, self._ends], [], [])
+            waited: list[Door | int] = [*self._doors, self._ends]
+            ready, _, _ = select.select(waited, [], [])
             if self._ends in ready:
                 return
             for door in ready:
+                if isinstance(door, int):
+                    continue
                 try:
                     request = door.receive()
                 except OSError:

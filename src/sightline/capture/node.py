@@ -44,6 +44,7 @@ class Capture:
     folder: Path
     state: str = WAITING
     problems: list[str] = field(default_factory=list)
+    history: Path | None = None  # where its fingerprint goes, and then its traces go away
     told: int = 0
     began_ns: int = field(default_factory=time.time_ns)
     done: threading.Event = field(default_factory=threading.Event)
@@ -120,6 +121,7 @@ class Node:
         user: int,
         may: Callable[[Listener], bool],
         why: str = "asked",
+        history: Path | None = None,
     ) -> Capture:
         """Begin a capture; the same one where it was begun before. Raises RequestError, InputError.
 
@@ -137,7 +139,8 @@ class Node:
             if self._running is not None:
                 raise RequestError("a capture is being made", why="a profiler makes one at a time")
             chosen = self.choose(request, may)
-            capture = Capture(request, user, why, chosen, self.shelf.make(request.id))
+            place = self.shelf.make(request.id)
+            capture = Capture(request, user, why, chosen, place, history=history)
             write_state(capture.folder, capture.describe())
             self._running = self._known[request.id] = capture
         threading.Thread(target=self._run, args=(capture,), daemon=True, name="capture").start()
@@ -162,13 +165,18 @@ class Node:
         except Exception as error:  # whatever it is, the daemon goes on, and who asked is told
             capture.problems.append(_write(error))
         finally:
-            with contextlib.suppress(OSError):
-                write_state(capture.folder, {**capture.describe(), "state": DONE})
+            if capture.history is not None:
+                shutil.rmtree(capture.folder, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    write_state(capture.folder, {**capture.describe(), "state": DONE})
             with self._lock:
                 self._running = None
                 self._known.pop(capture.request.id)
             capture.state = DONE
             capture.done.set()
+        if capture.history is not None and not capture.problems:
+            return
         self._say(
             f"captured {capture.told} of {len(capture.listeners)} processes ({capture.why})"
             + (f"; {capture.problems[0]}" if capture.problems else "")
@@ -224,7 +232,13 @@ class Node:
 def describe_run(capture: Capture) -> dict[str, Any]:
     """What a run folder says of how it was made (core/model/run_folder.py)."""
     first = capture.listeners[0] if capture.listeners else None
+    history = capture.history and {
+        "folder": str(capture.history),
+        "time_ns": capture.request.start_ms * 10**6,
+        "labels": {"job": (first and first.job) or "none", "node": make_host_mark()},
+    }
     return {
+        "history": history,
         "command": first.command.split(" ") if first else [],
         "question": "timeline",
         "backends": ["torch"],

@@ -33,6 +33,7 @@ def reduce_capture(folder: Path, facts: dict[str, Any]) -> None:
     run = folder / RUN
     machine, devices = conditions.read_host(), conditions.list_gpus()
     facts = {**facts, "machine": machine, "gpus": devices}
+    history = facts.pop("history", None)
     facts["notes"] = [*conditions.list_notes(machine, devices), *facts.get("notes", ())]
     run_folder.write_facts(run, f"{facts['host_mark']}-{os.getpid()}", facts)
     ranks: list[tuple[str, Rank]] = []
@@ -49,7 +50,7 @@ def reduce_capture(folder: Path, facts: dict[str, Any]) -> None:
         else:
             ranks += [(name, rank) for rank in found]
     write_whole(folder / RANKS, write_ranks(RankFile(ranks, lost)))
-    _write_fingerprint(folder)
+    _write_fingerprint(folder, history)
 
 
 def _reduce_trace(trace: Path) -> list[Rank] | str:
@@ -63,14 +64,17 @@ def _reduce_trace(trace: Path) -> list[Rank] | str:
     return found or "neither device operations nor collectives were recorded"
 
 
-def _write_fingerprint(folder: Path) -> None:
+def _write_fingerprint(folder: Path, history: dict[str, Any] | None) -> None:
     """The node's ranks as a comparison needs them; a run without steps or operations has none."""
     from sightline.compare.fingerprint import write_fingerprint
     from sightline.compare.sides import open_side
+    from sightline.history.profiles import add_window
 
     try:
-        samples = open_side([str(folder / RUN)])
-        write_whole(folder / FINGERPRINT, write_fingerprint(samples[0]))
+        sample = open_side([str(folder / RUN)])[0]
+        write_whole(folder / FINGERPRINT, write_fingerprint(sample))
+        if history is not None:
+            add_window(Path(history["folder"]), sample, history["labels"], history["time_ns"])
     except SightlineError as error:
         (folder / f"{FINGERPRINT}.log").write_text(f"{error}\n")
 

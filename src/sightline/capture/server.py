@@ -28,7 +28,7 @@ class Handler(BoundedHandler):
 
     timeout = _QUIET_S
     protocol_version = "HTTP/1.1"
-    server: UnixServer | NetServer  # type: ignore[assignment]
+    server: UnixServer | NetServer
 
     def do_GET(self) -> None:
         """Answer."""
@@ -159,7 +159,7 @@ class NetServer(BoundedServer):
             with self._lock:
                 self._connections[wrapped] = self._connections.pop(request, (False, 0.0))
             try:
-                self.RequestHandlerClass(wrapped, client_address, self)
+                Handler(wrapped, client_address, self)
             finally:
                 with self._lock:
                     self._connections.pop(wrapped, None)
@@ -170,7 +170,9 @@ class NetServer(BoundedServer):
             handler.headers.get("Host", ""), loopback_only=True
         ):
             return None, "it names another host"
-        problem = self._verifier.find_problem(handler.command, handler.path, handler.headers, body)
+        problem = self._verifier.find_problem(
+            handler.command, handler.path, dict(handler.headers.items()), body
+        )
         return (os.geteuid(), "") if problem is None else (None, problem)
 
     def prove(self, handler: Handler, status: int, body: bytes) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sightline.core.model.run_folder import RANKS_ENDING as ENDING
+from sightline.core.model.run_folder import RANKS_ENDING
 from sightline.errors import DamagedError
 from sightline.fleet.reduce import Rank
 
@@ -172,8 +172,8 @@ def list_rank_files(paths: Sequence[str]) -> list[Path]:
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            found += sorted(p for p in path.glob(f"*{ENDING}") if p.is_file())
-        elif path.name.endswith(ENDING) and path.is_file():
+            found += sorted(p for p in path.glob(f"*{RANKS_ENDING}") if p.is_file())
+        elif path.name.endswith(RANKS_ENDING) and path.is_file():
             found.append(path)
     return found
 

@@ -56,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traces", choices=("worst", "all", "none"), default="worst", help="which come along"
     )
+    parser.add_argument(
+        "--fire", metavar="TRIGGER", help="tell daemons that something happened, and end"
+    )
     parser.add_argument("--who", action="store_true", help="list who can be recorded, and end")
     parser.add_argument("-o", "--output", metavar="DIR", help="the run's folder")
     parser.add_argument("--json", action="store_true", help="print as data")
@@ -72,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
     token = read_token(args.token_file) if is_far else None
     wanted = _read_wanted(args)
     nodes = look_around([Client(address) for address in list_addresses(places, token)])
+    if args.fire:
+        return _fire(nodes, args.fire)
     if args.who:
         return _list(nodes, args)
     return _capture(args, nodes, wanted)
@@ -107,6 +112,21 @@ def _read_wanted(args: argparse.Namespace) -> Wanted:
     if problem is not None:
         raise RequestError("this capture is not possible", why=problem)
     return wanted
+
+
+def _fire(nodes: list[Asked], name: str) -> int:
+    """Fire a trigger on each node. Raises RequestError where one is not armed."""
+    import re
+
+    from sightline.errors import InputError, RequestError
+
+    if not re.fullmatch("[a-z-]{1,40}", name):
+        raise RequestError(f"'{name}' is no name of a trigger")
+    for node in nodes:
+        if node.problem:
+            raise InputError(node.problem)
+        node.client.ask_data("POST", f"/v1/triggers/{name}")
+    return 0
 
 
 def _list(nodes: list[Asked], args: argparse.Namespace) -> int:

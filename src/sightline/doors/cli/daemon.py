@@ -8,6 +8,12 @@ sightline daemon --listen 0.0.0.0 --token-file T --certificate C --key K
 sightline daemon --door /run/sightline/door beside dynolog, for programs with
                                             KINETO_IPC_SOCKET_DIR set to it
 
+sightline daemon --trigger signal,webhook,policy,slow-step,flight-dump
+                                            captures by itself, and keeps them
+sightline daemon --every 10min --history DIR
+                                            a continuous profile, for
+                                            sightline history and serve
+
 PyTorch programs that were started with KINETO_USE_DAEMON=1 ask it every 5 s
 whether to record. It does nothing until  sightline capture  asks it. Ends with
 Ctrl-C or SIGTERM.
@@ -19,7 +25,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from threading import Event
+
+    from sightline.capture.continuous import Continuous
     from sightline.capture.node import Node
+    from sightline.capture.triggers import Triggers
 
 HELP = "a node's daemon, which records running programs when it is asked"
 
@@ -39,6 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-user", action="append", default=[], metavar="USER", help="may record everybody's"
     )
+    parser.add_argument(
+        "--trigger", metavar="NAME,...", help="capture when it happens; docs/fleet.md has them"
+    )
+    parser.add_argument(
+        "--flight-dumps",
+        default="/tmp/nccl_trace_rank_",  # noqa: S108  # PyTorch's own default
+        metavar="PREFIX",
+        help="what PyTorch's flight recorder calls its dumps (%(default)s)",
+    )
+    parser.add_argument("--every", metavar="T", help="a window of each job so often: 10min")
+    parser.add_argument("--window", default="200ms", metavar="T", help="how long it is (200ms)")
+    parser.add_argument("--history", metavar="DIR", help="where windows are kept")
     parser.add_argument("--keep", metavar="DIR", help="where captures are kept")
     parser.add_argument("--max-size", default="10GB", metavar="SIZE", help="of them (10GB)")
     parser.add_argument("--last", type=int, default=20, metavar="N", help="and so many (20)")
@@ -57,8 +79,10 @@ def run(args: argparse.Namespace) -> int:
     from sightline.capture.node import Node
     from sightline.capture.server import UnixServer, name_socket
     from sightline.capture.shelf import Shelf
+    from sightline.capture.triggers import Triggers, Window
     from sightline.core.units import parse_size
 
+    armed = _read_triggers(args)
     rules = Rules(frozenset(_find_user(name) for name in args.allow_user))
     folder = Path(args.keep) if args.keep else _name_shelf()
     door = args.door or os.environ.get("KINETO_IPC_SOCKET_DIR") or ""
@@ -68,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
         keeper = Keeper([door.rstrip("/")])
         stack.callback(keeper.close)
         node = Node(keeper, shelf, _say)
-        api = Api(node, socket.gethostname(), rules)
+        triggers = Triggers(node, armed, Window(), _say)
+        api = Api(node, socket.gethostname(), rules, triggers.fire)
         place = Path(args.socket) if args.socket else name_socket()
         servers: list[Any] = [
             UnixServer(place, api, for_all=os.geteuid() == 0 or bool(args.allow_user))
@@ -82,11 +107,76 @@ def run(args: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             old = signal.signal(number, lambda *_: ends.set())
             stack.callback(signal.signal, number, old)
+        if args.every:
+            stack.callback(_start_windows(args, node).close)
         _announce(args, place, servers, folder)
-        ends.wait()
+        _watch(args, armed, triggers, ends)
         _say("ends")
         _finish(node)
     return 0
+
+
+_LOOK_S = 5.0  # so often it is looked for dumps
+
+
+def _watch(args: argparse.Namespace, armed: list[str], triggers: Triggers, ends: Event) -> None:
+    """Until the daemon is to end: what has to be looked for, and signals."""
+    import signal
+    import threading
+
+    from sightline.capture.triggers import Dumps
+
+    if "signal" in armed:
+        # Not in the handler: it may have come while this thread holds what firing needs.
+        signal.signal(
+            signal.SIGUSR1,
+            lambda *_: threading.Thread(target=triggers.fire, args=("signal",)).start(),
+        )
+    if "flight-dump" not in armed:
+        ends.wait()
+        return
+    dumps = Dumps(args.flight_dumps)
+    while not ends.wait(_LOOK_S):
+        if new := dumps.look():
+            triggers.fire("flight-dump", new)
+
+
+def _read_triggers(args: argparse.Namespace) -> list[str]:
+    from sightline.capture.triggers import NAMES
+    from sightline.core.registry import did_you_mean
+    from sightline.errors import RequestError
+
+    armed = [name.strip() for name in (args.trigger or "").split(",") if name.strip()]
+    for name in armed:
+        if name not in NAMES:
+            raise RequestError(
+                f"there is no trigger called '{name}'",
+                why=did_you_mean(name, NAMES),
+                hint=f"There are:  {', '.join(NAMES)}",
+            )
+    return armed
+
+
+def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
+    from pathlib import Path
+
+    from sightline.capture.continuous import LEAST_PERIOD_S, Continuous
+    from sightline.capture.triggers import Window
+    from sightline.core.units import parse_duration_ns
+    from sightline.errors import RequestError
+
+    period_s = parse_duration_ns(args.every) / 1e9
+    seconds = parse_duration_ns(args.window) / 1e9
+    if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
+        raise RequestError(
+            f"a window of {args.window} every {args.every} is not possible",
+            why=f"a period is {LEAST_PERIOD_S:g}s or longer, a window 100ms to a tenth of it",
+        )
+    if not args.history:
+        raise RequestError("--every needs a place for its windows", hint="--history DIR")
+    windows = Continuous(node, Path(args.history).absolute(), period_s, Window(seconds), _say)
+    windows.start()
+    return windows
 
 
 def _open_net(args: argparse.Namespace, api: Any) -> Any:
