@@ -65,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import contextlib
+
     from sightline.capture.addresses import Places, list_addresses
     from sightline.capture.client import Client
     from sightline.capture.controller import look_around
@@ -74,12 +76,16 @@ def run(args: argparse.Namespace) -> int:
     is_far = bool(args.hosts or args.host_file)
     token = read_token(args.token_file) if is_far else None
     wanted = _read_wanted(args)
-    nodes = look_around([Client(address) for address in list_addresses(places, token)])
-    if args.fire:
-        return _fire(nodes, args.fire)
-    if args.who:
-        return _list(nodes, args)
-    return _capture(args, nodes, wanted)
+    with contextlib.ExitStack() as stack:
+        clients = [Client(address) for address in list_addresses(places, token)]
+        for client in clients:
+            stack.callback(client.close)
+        nodes = look_around(clients)
+        if args.fire:
+            return _fire(nodes, args.fire)
+        if args.who:
+            return _list(nodes, args)
+        return _capture(args, nodes, wanted)
 
 
 def _read_wanted(args: argparse.Namespace) -> Wanted:

@@ -103,7 +103,8 @@ def run(args: argparse.Namespace) -> int:
             servers.append(_open_net(args, api))
             stack.callback(servers[1].server_close)
         for server in servers:
-            threading.Thread(target=server.serve_forever, args=(60.0,), daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(_LOOK_S,), daemon=True).start()
+            stack.callback(server.shutdown)
         for number in (signal.SIGINT, signal.SIGTERM):
             old = signal.signal(number, lambda *_: ends.set())
             stack.callback(signal.signal, number, old)
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-_LOOK_S = 5.0  # so often it is looked for dumps
+_LOOK_S = 1.0  # so often it is looked for dumps, and whether servers are to end
 
 
 def _watch(args: argparse.Namespace, armed: list[str], triggers: Triggers, ends: Event) -> None:
