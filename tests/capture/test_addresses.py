@@ -60,7 +60,7 @@ def test_other_nodes_want_a_token_and_tls() -> None:
 
 
 def test_no_daemon_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "list_sockets", lambda: [tmp_path / "daemon.sock"])
+    monkeypatch.setattr(addresses, "list_sockets", lambda: [str(tmp_path / "daemon.sock")])
     with pytest.raises(RequestError, match="no daemon listens on this node") as caught:
         list_addresses(Places(), None, {})
     assert "sightline daemon" in str(caught.value.hint)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sightline.capture.client import PORT, Address
-from sightline.capture.server import list_sockets
 from sightline.capture.signing import VARIABLE
 from sightline.core.bounded_server import is_own_host
 from sightline.errors import RequestError
 from sightline.health.fleet import expand_hosts
+from sightline.record.inline.daemon_socket import list_sockets
 
 # srun(1), sbatch(1): the nodes of the job whose step or script this is.
 _SLURM = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
@@ -119,12 +119,12 @@ def _make_context(ca: str | None) -> ssl.SSLContext:
 
 
 def _find_own() -> Address:
-    there = [path for path in list_sockets() if path.exists()]
+    there = [path for path in map(Path, list_sockets()) if path.exists()]
     if there:
         return Address("this node", there[0])
     raise RequestError(
         "no daemon listens on this node",
-        why=f"there is no {' and no '.join(map(str, list_sockets()))}",
+        why=f"there is no {' and no '.join(list_sockets())}",
         hint="Start one:  sightline daemon\n"
         "Ask other nodes:  sightline capture --hosts node[01-16]",
     )

@@ -25,6 +25,8 @@ from sightline.fleet.reduce import Rank
 from sightline.record.collect import conditions, finishing
 from sightline.record.inline.torch_profiler import without_names
 
+# Ranks that a fingerprint is made of: a node has eight or sixteen GPUs, and its ranks are alike.
+_MOST_PRINTED = 16
 _NICE = 10  # behind the program whose node it is
 
 
@@ -71,7 +73,9 @@ def _write_fingerprint(folder: Path, history: dict[str, Any] | None) -> None:
     from sightline.history.profiles import add_window
 
     try:
-        sample = open_side([str(folder / RUN)])[0]
+        traces = sorted((folder / RUN).glob("*.torch-0.json*"))
+        whole = [str(folder / RUN)] if len(traces) <= _MOST_PRINTED else []
+        sample = open_side(whole or [str(trace) for trace in traces[:_MOST_PRINTED]])[0]
         write_whole(folder / FINGERPRINT, write_fingerprint(sample))
         if history is not None:
             add_window(Path(history["folder"]), sample, history["labels"], history["time_ns"])

@@ -20,7 +20,6 @@ from sightline.errors import RequestError
 
 _CREDENTIALS = struct.Struct("3i")
 _QUIET_S = 10.0  # a client that connects and says nothing holds no thread for longer
-_FIRST = "/run/sightline"  # of root's daemon, where all users find it
 
 
 class Handler(BoundedHandler):
@@ -193,19 +192,6 @@ def make_context(certificate: str, key: str) -> ssl.SSLContext:
         why = (error.strerror or str(error)).lower()
         raise RequestError(f"cannot use the certificate {certificate}", why=why) from error
     return context
-
-
-def name_socket() -> Path:
-    """Where a daemon of this user listens."""
-    if os.geteuid() == 0:
-        return Path(_FIRST) / "daemon.sock"
-    folder = os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/sightline-{os.geteuid()}"  # noqa: S108
-    return Path(folder) / "sightline.sock"
-
-
-def list_sockets() -> list[Path]:
-    """Where a daemon may listen whom this user can ask: their own, then root's."""
-    return list(dict.fromkeys([name_socket(), Path(_FIRST) / "daemon.sock"]))
 
 
 def _check_folder(folder: Path) -> None:

@@ -77,10 +77,11 @@ def run(args: argparse.Namespace) -> int:
     from sightline.capture.api import Api, Rules
     from sightline.capture.keeper import Keeper
     from sightline.capture.node import Node
-    from sightline.capture.server import UnixServer, name_socket
+    from sightline.capture.server import UnixServer
     from sightline.capture.shelf import Shelf
     from sightline.capture.triggers import Triggers, Window
     from sightline.core.units import parse_size
+    from sightline.record.inline.daemon_socket import name_socket
 
     armed = _read_triggers(args)
     rules = Rules(frozenset(_find_user(name) for name in args.allow_user))
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         node = Node(keeper, shelf, _say)
         triggers = Triggers(node, armed, Window(), _say)
         api = Api(node, socket.gethostname(), rules, triggers.fire)
-        place = Path(args.socket) if args.socket else name_socket()
+        place = Path(args.socket or name_socket())
         servers: list[Any] = [
             UnixServer(place, api, for_all=os.geteuid() == 0 or bool(args.allow_user))
         ]

@@ -318,15 +318,23 @@ def tell_clients(
 
 
 def take_trace(
-    client: Client, root: Root, name: str, target: Path, *, most_s: float = FILES_S
+    client: Client,
+    root: Root,
+    name: str,
+    target: Path,
+    *,
+    most_s: float = FILES_S,
+    period_s: float = 0.1,
 ) -> None:
     """Wait for the trace of a client, and move it to `target`. Raises InputError.
 
-    `root` is the client's, opened before: the trace is there, too, when the process has ended.
+    It is looked for every `period_s`. `root` is the client's, opened before: the trace is there,
+    too, when the process has ended.
     """
     # Kineto puts the process's number into the name.
     name = f"{name}_{client.own_number}.json"
-    folder = act_as(client.owner, partial(_wait_for_trace, client, root, name, most_s))
+    wait = partial(_wait_for_trace, client, root, name, most_s, period_s)
+    folder = act_as(client.owner, wait)
     part = target.with_name(f".{target.name}.part")
     try:
         trace = act_as(client.owner, lambda: open_file(name, folder, {client.owner.user}))
@@ -339,7 +347,9 @@ def take_trace(
             act_as(client.owner, lambda: os.unlink(name, dir_fd=folder.number))
 
 
-def _wait_for_trace(client: Client, root: Root, name: str, most_s: float) -> Descriptor:
+def _wait_for_trace(
+    client: Client, root: Root, name: str, most_s: float, period_s: float
+) -> Descriptor:
     """The folder in which the trace is whole; called with the client's rights."""
     limit, seen, quiet = time.monotonic() + most_s, -1, time.monotonic()
     while True:
@@ -356,7 +366,7 @@ def _wait_for_trace(client: Client, root: Root, name: str, most_s: float) -> Des
             raise InputError(
                 f"process {client.pid} {how}", why=f"there is no whole {client.folder}/{name}"
             )
-        time.sleep(0.1)
+        time.sleep(period_s)
 
 
 def _look_for_trace(client: Client, root: Root, name: str) -> tuple[Descriptor | None, int, bool]:
