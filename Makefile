@@ -85,7 +85,7 @@ ATTACK_LEAST ?= 10000
 attack: $(VENV)/.tests ## damaged and hostile inputs through the command line (ATTACK_SECONDS), then faults
 	@$(PY) tests/attack/campaign.py --seconds $(ATTACK_SECONDS) --least $(ATTACK_LEAST)
 	@$(PY) tests/attack/faults.py
-	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py
+	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py tests/attack/test_capture.py tests/fleet/test_rank_file.py
 
 gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
 	@SIGHTLINE_SLOW=1 SIGHTLINE_EXAMPLES=$(CURDIR)/gpu-examples $(PY) -m pytest -v -m gpu -rs tests/gpu || [ $$? = 5 ]

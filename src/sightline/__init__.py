@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from sightline.record.inline.annotate import annotate, mark
     from sightline.record.inline.capture import capture
     from sightline.record.inline.gpu_monitor import gpu_monitor
+    from sightline.record.inline.listen import listen
     from sightline.record.inline.memory import checkpoint, memory_history
     from sightline.record.inline.step import step
     from sightline.record.inline.timing import profile
@@ -66,6 +67,7 @@ __all__ = [
     "explain",
     "findings",
     "gpu_monitor",
+    "listen",
     "mark",
     "memory_history",
     "open",
@@ -86,6 +88,7 @@ _PLACES = {
     "checkpoint": "record.inline.memory",
     "memory_history": "record.inline.memory",
     "gpu_monitor": "record.inline.gpu_monitor",
+    "listen": "record.inline.listen",
     "profile": "record.inline.timing",
 }
 

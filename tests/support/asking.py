@@ -56,7 +56,9 @@ path = orders["ACTIVITIES_LOG_FILE"][:-5] + f"_{os.getpid()}.json"
 trace = {"schemaVersion": 1, "host_name": "node17", "traceEvents": [
     {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": os.getpid(), "tid": 1, "ts": 5,
      "dur": 7, "args": {"External id": 1}}]}
-text = json.dumps(trace)
+text = open(told["trace"]).read() if told.get("trace") else json.dumps(trace)
+if told.get("hangs"):
+    time.sleep(60)
 if told.get("link"):
     with open(path + ".other", "w") as file:
         file.write(text)
@@ -84,7 +86,11 @@ class Program:
             [python, "-c", PROGRAM, str(folder), json.dumps(told)],
             **who,
             stdout=subprocess.PIPE,
-            env={"KINETO_ONDEMAND_TRACE_DIR": str(traces), "RANK": str(told.get("rank", ""))},
+            env={
+                "KINETO_ONDEMAND_TRACE_DIR": str(traces),
+                "RANK": str(told.get("rank", "")),
+                **told.get("env", {}),
+            },
             text=True,
             start_new_session=True,
         )

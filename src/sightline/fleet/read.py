@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sightline.core.model.declare import ImportOptions
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
 from sightline.errors import InputError, SightlineError
+from sightline.fleet.align import cut_to_common
+from sightline.fleet.rank_file import list_rank_files, read_ranks
 from sightline.fleet.reduce import Rank, reduce_rank
+from sightline.fleet.reduce_host import HOST, reduce_host_rank
 from sightline.opening.paths import expand_paths
 from sightline.opening.run import open_run
 
@@ -38,13 +42,31 @@ def reduce_recordings(
 ) -> Reduced:
     """Reduce every rank of recordings given as files, folders, globs or stores.
 
+    Ranks that `sightline capture` has reduced where they ran are taken as they are.
+
     A recording that cannot be read, or has no device operation, is lost, and said to be. Raises
     InputError where none is left, or two recordings say that they are the same rank.
     """
+    kept = list_rank_files(paths)
+    if kept:  # a capture: its traces, where some are beside them, are of the same ranks
+        return collect_ranks(_read_kept(kept), together=True)
     names = expand_paths(paths).names
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reads = pool.map(lambda name: (name, reduce_recording(name, options)), names)
         return collect_ranks(_count(reads, len(names), progress))
+
+
+def _read_kept(files: Sequence[Path]) -> Iterator[tuple[str, list[Rank] | str]]:
+    for path in files:
+        try:
+            held = read_ranks(path.read_bytes(), str(path))
+        except (SightlineError, OSError) as error:
+            yield str(path), str(error)
+            continue
+        for name, rank in held.ranks:
+            place = path.parent / name  # it may have been left where it was recorded
+            yield (str(place) if place.is_file() else name), [rank]
+        yield from held.lost
 
 
 def _count(
@@ -58,8 +80,12 @@ def _count(
         yield read
 
 
-def collect_ranks(reads: Iterable[tuple[str, list[Rank] | str]]) -> Reduced:
+def collect_ranks(
+    reads: Iterable[tuple[str, list[Rank] | str]], *, together: bool = False
+) -> Reduced:
     """All ranks of recordings that were reduced: each one's ranks, or why there is none.
+
+    `together`: they were recorded over the same time, and not from one step to another.
 
     Raises InputError where no rank is left, or two recordings are of the same rank or of jobs of
     different sizes.
@@ -98,7 +124,11 @@ def collect_ranks(reads: Iterable[tuple[str, list[Rank] | str]]) -> Reduced:
     if not ranks:
         why = f"{lost[0][0]}: {lost[0][1]}" if lost else None
         raise InputError("no recording could be read", why=why)
-    return Reduced([ranks[number] for number in sorted(ranks)], lost, whose)
+    reduced = [ranks[number] for number in sorted(ranks)]
+    is_host = any(rank.rows.height and rank.rows.item(0, "kind") == HOST for rank in reduced)
+    if together or is_host:
+        reduced = cut_to_common(reduced)
+    return Reduced(reduced, lost, whose)
 
 
 # Why a recording that can be read has nothing to compare.
@@ -116,9 +146,10 @@ def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | s
 
 
 def reduce_run(run: Run) -> Iterator[Rank]:
-    """Each rank of a run that has device operations, reduced."""
+    """Each rank of a run that has device operations, or collectives of its hosts, reduced."""
     for number in sorted({part.rank for part in run.parts}):
         parts = [part for part in run.parts if part.rank == number]
-        reduced = reduce_rank(Run(parts), number)
+        alone = Run(parts)
+        reduced = reduce_rank(alone, number) or reduce_host_rank(alone, number)
         if reduced is not None:
             yield reduced

@@ -71,7 +71,7 @@ def reduce_rank(run: Run, rank: int) -> Rank | None:
     begin, end = ops.select(pl.min("start_ns"), b=pl.max("end_ns")).row(0)
     work = ops.filter(pl.col("class_") == COMPUTE)
     copies = ops.filter(pl.col("class_") == COPY)
-    rows = _list_segments(run, comm, work, copies, begin).with_columns(
+    rows = list_segments(run, comm, work, copies, begin).with_columns(
         rank=pl.lit(rank, pl.Int64), device_op_id=pl.int_range(pl.len(), dtype=pl.Int64)
     )
     row = run.ask("breakdown").filter(pl.col("device_id") == device).row(0, named=True)
@@ -81,7 +81,7 @@ def reduce_rank(run: Run, rank: int) -> Rank | None:
     return Rank(rank, rows, begin, end, tail, parts, world)  # type: ignore[arg-type]
 
 
-def _list_segments(
+def list_segments(
     run: Run, comm: pl.DataFrame, work: pl.DataFrame, copies: pl.DataFrame, begin: int
 ) -> pl.DataFrame:
     """The rows of a rank: its communication in order of time, and what lies before each."""

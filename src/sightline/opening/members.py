@@ -9,7 +9,7 @@ from pathlib import Path
 from sightline.core import registry
 from sightline.core.model.declare import Importer
 from sightline.core.model.event_file import SUFFIX
-from sightline.core.model.run_folder import ENDING
+from sightline.core.model.run_folder import ENDING, RANKS_ENDING
 from sightline.opening.recognise import drop_superseded, find_folders, list_importers
 
 # The process that wrote a file, as its name begins.
@@ -48,7 +48,7 @@ def _is_recording(path: Path) -> bool:
     name = path.name
     if (
         name.startswith(".")
-        or name.endswith((ENDING, ".part", ".log", ".html"))
+        or name.endswith((ENDING, RANKS_ENDING, ".part", ".log", ".html"))
         or not path.is_file()
     ):
         return False

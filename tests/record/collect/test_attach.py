@@ -35,7 +35,7 @@ Start = Callable[..., Program]
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Programs that ask for orders; they ask more often than Kineto, so that nothing waits."""
     monkeypatch.setattr(kineto_door, "POLL_S", 0.5)
-    monkeypatch.setattr(kineto_door, "_LATE_S", 0.5)
+    monkeypatch.setattr(kineto_door, "LATE_S", 0.5)
     monkeypatch.setattr(kineto_door, "_QUIET_S", 0.2)
     running: list[Program] = []
     with place_sockets() as sockets:
@@ -130,7 +130,7 @@ def test_who_does_not_ask_is_not_waited_for_forever(start: Start) -> None:
 def test_the_late_one_is_left_out(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks when the others have warmed up would record another time."""
     monkeypatch.setattr(kineto_door, "POLL_S", -0.1)
-    monkeypatch.setattr(kineto_door, "_LATE_S", 0.0)
+    monkeypatch.setattr(kineto_door, "LATE_S", 0.0)
     programs = [start(), start()]
     clients = [client_of(program) for program in programs]
     told, _ = kineto_door.tell_clients(clients, Order("x", 0.1, 1.0), most_s=5)

@@ -10,6 +10,7 @@
       host-HOST.cpu.perf.txt          samples of the CPU; and what nsys and ncu wrote
       host-HOST.PID.sched.perf.txt    events of the kernel, as perf prints them
       host-HOST.PID.lttng/            traces of LTTng
+      NODE.ranks                      ranks reduced where they ran (sightline ranks reads these)
       sightline-PID.log               what sightline said and nobody was there to be told
 
 HOST is eight letters that stand for a host without naming it. A folder may be read at any moment,
@@ -30,6 +31,7 @@ from sightline.core.model.event_file import SUFFIX
 FORMAT = "sightline-recorded"
 VERSION = 1
 ENDING = ".recorded.json"
+RANKS_ENDING = ".ranks"
 MAX_FACTS_BYTES = 64 << 20  # a thousand times what a recording of a large job writes
 FOLDER_ENDING = ".sightline"
 

@@ -3,6 +3,8 @@
 sightline serve rank*.json.gz            prints the address to open
 sightline serve run.sightline --open     and opens it
 sightline serve trace.json --port 8000   at this port
+sightline serve sightline-history        a history, as daemon --every keeps
+                                         one: jobs, windows, what changed
 
 The timeline's events stay on disk and come as they are looked at: up to 100
 million of them. Only this machine can ask, and only with the token in the
@@ -13,9 +15,13 @@ address. Where the recording is on another machine: serve it there with
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from sightline.doors.cli._edge import write_raw
 from sightline.doors.cli._shared import add_recordings, open_recordings
+
+if TYPE_CHECKING:
+    from sightline.views.serve.server import Server
 
 HELP = "the report's page from a local server, for runs too large for one file"
 
@@ -39,7 +45,6 @@ def run(args: argparse.Namespace) -> int:
     import sys
 
     from sightline.errors import RequestError
-    from sightline.views.serve import serve
 
     try:
         address = ipaddress.ip_address(args.host)
@@ -50,17 +55,10 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     if not 0 <= args.port <= 65535:
         raise RequestError(f"there is no port {args.port}", why="ports are 1 to 65535")
-    opened = open_recordings(args)
-    live = sys.stderr.isatty()
+    server = _serve_history(args)
+    if server is None:
+        server = _serve_run(args)
 
-    def say(done: int) -> None:
-        if live:
-            write_raw(sys.stderr, f"\r{done:,} events prepared")
-            sys.stderr.flush()
-
-    server = serve(opened, args.host, args.port, say)
-    if live:
-        write_raw(sys.stderr, "\r\x1b[K")
     print(server.url, flush=True)
     if not address.is_loopback:
         print("others on the network can reach this page, unencrypted", file=sys.stderr)
@@ -72,3 +70,38 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.suppress(KeyboardInterrupt), server:
         server.serve_forever()
     return 0
+
+
+def _serve_history(args: argparse.Namespace) -> Server | None:
+    """A server of a history's pages; None where recordings are to be served."""
+    from pathlib import Path
+
+    if len(args.recordings) != 1 or not (Path(args.recordings[0]) / "runs").is_dir():
+        return None
+    from sightline.history.profiles import is_history
+
+    if not is_history(Path(args.recordings[0])):
+        return None
+    from sightline.views.serve.server import Server
+    from sightline.views.serve.windows import HistoryService
+
+    return Server(HistoryService(Path(args.recordings[0])), args.host, args.port)
+
+
+def _serve_run(args: argparse.Namespace) -> Server:
+    import sys
+
+    from sightline.views.serve import serve
+
+    opened = open_recordings(args)
+    live = sys.stderr.isatty()
+
+    def say(done: int) -> None:
+        if live:
+            write_raw(sys.stderr, f"\r{done:,} events prepared")
+            sys.stderr.flush()
+
+    server = serve(opened, args.host, args.port, say)
+    if live:
+        write_raw(sys.stderr, "\r\x1b[K")
+    return server

@@ -43,7 +43,7 @@ WARM_UP_S = 5.0  # Kineto's own (ACTIVITIES_WARMUP_PERIOD_SECS)
 FILES_S = 300.0  # how long a trace is waited for, as of an inference server
 # Kineto takes an order up to 1 s after it came, and drops it where its warm-up no longer fits in
 # (GenericActivityProfiler, "insufficient time for warmup"); the rest is for a busy machine.
-_LATE_S = 3.0
+LATE_S = 3.0
 
 _HEAD = struct.Struct("<Q32s")
 _ASK = struct.Struct("<i")
@@ -67,6 +67,11 @@ class Client:
     owner: Owner  # with whose rights its socket's folder and its files are touched
 
 
+def name_address(folder: str = "") -> str:
+    """Where clients look for a daemon: at an abstract name, or in KINETO_IPC_SOCKET_DIR."""
+    return f"{folder}/{_DAEMON}" if folder else f"\0{_DAEMON}\0"
+
+
 def find_client(pid: int) -> Client | None:
     """The process as one that can be told to record; None where it does not ask for orders.
 
@@ -81,7 +86,7 @@ def find_client(pid: int) -> Client | None:
     for name in sockets:
         place, _, own = name.strip("@").rpartition("/")
         if own.startswith(_CLIENT):
-            address = f"{place}/{_DAEMON}" if place else f"\0{_DAEMON}\0"
+            address = name_address(place)
             folder = read_environment(pid).get("KINETO_ONDEMAND_TRACE_DIR") or "/tmp"  # noqa: S108
             number = find_own_number(pid)
             return Client(pid, name, number, address, folder.rstrip("/"), owner)
@@ -242,20 +247,34 @@ def _explain(error: OSError, address: str) -> RequestError:
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be recorded; `wanted`: of shapes, memory, stacks."""
+    """What is to be recorded; `wanted`: of shapes, memory, stacks.
+
+    Of so many `steps`, where they are more than 0, and no time: from the next iteration on whose
+    number `align` divides, so that ranks that hear of it one after another begin with the same one.
+    """
 
     name: str  # of the trace, without its ending and the process's number
     seconds: float
     warm_up_s: float = WARM_UP_S
     wanted: Sequence[str] = ()
+    steps: int = 0
+    align: int = 1
 
     def write(self, client: Client, start_ms: int) -> str:
         """The lines that make a client record from a moment on, in ms of the epoch."""
-        lines = {
-            "ACTIVITIES_LOG_FILE": f"{client.folder}/{self.name}.json",
+        length = {
             "PROFILE_START_TIME": start_ms,
             "ACTIVITIES_WARMUP_PERIOD_SECS": round(self.warm_up_s),
             "ACTIVITIES_DURATION_MSECS": round(1000 * self.seconds),
+        }
+        steps = {
+            "PROFILE_START_ITERATION": 0,
+            "PROFILE_START_ITERATION_ROUNDUP": self.align,
+            "ACTIVITIES_ITERATIONS": self.steps,
+        }
+        lines = {
+            "ACTIVITIES_LOG_FILE": f"{client.folder}/{self.name}.json",
+            **(steps if self.steps else length),
             "PROFILE_REPORT_INPUT_SHAPES": str("shapes" in self.wanted).lower(),
             "PROFILE_PROFILE_MEMORY": str("memory" in self.wanted).lower(),
             "PROFILE_WITH_STACK": str("stacks" in self.wanted).lower(),
@@ -264,7 +283,7 @@ class Order:
 
 
 def tell_clients(
-    clients: Sequence[Client], order: Order, *, most_s: float = 2 * POLL_S + _LATE_S
+    clients: Sequence[Client], order: Order, *, most_s: float = 2 * POLL_S + LATE_S
 ) -> tuple[list[Client], int]:
     """Give each the order as it asks: those that took it, and when they begin, in ms of the epoch.
 
@@ -273,7 +292,7 @@ def tell_clients(
     """
     missing = {client.pid: client for client in clients}
     told: list[Client] = []
-    lead_s = order.warm_up_s + _LATE_S
+    lead_s = order.warm_up_s + LATE_S
     start_ms = round(1000 * (time.time() + POLL_S + lead_s)) if len(clients) > 1 else 0
     with contextlib.ExitStack() as stack:
         owners = {client.address: client.owner for client in clients}
@@ -299,15 +318,23 @@ def tell_clients(
 
 
 def take_trace(
-    client: Client, root: Root, name: str, target: Path, *, most_s: float = FILES_S
+    client: Client,
+    root: Root,
+    name: str,
+    target: Path,
+    *,
+    most_s: float = FILES_S,
+    period_s: float = 0.1,
 ) -> None:
     """Wait for the trace of a client, and move it to `target`. Raises InputError.
 
-    `root` is the client's, opened before: the trace is there, too, when the process has ended.
+    It is looked for every `period_s`. `root` is the client's, opened before: the trace is there,
+    too, when the process has ended.
     """
     # Kineto puts the process's number into the name.
     name = f"{name}_{client.own_number}.json"
-    folder = act_as(client.owner, partial(_wait_for_trace, client, root, name, most_s))
+    wait = partial(_wait_for_trace, client, root, name, most_s, period_s)
+    folder = act_as(client.owner, wait)
     part = target.with_name(f".{target.name}.part")
     try:
         trace = act_as(client.owner, lambda: open_file(name, folder, {client.owner.user}))
@@ -320,7 +347,9 @@ def take_trace(
             act_as(client.owner, lambda: os.unlink(name, dir_fd=folder.number))
 
 
-def _wait_for_trace(client: Client, root: Root, name: str, most_s: float) -> Descriptor:
+def _wait_for_trace(
+    client: Client, root: Root, name: str, most_s: float, period_s: float
+) -> Descriptor:
     """The folder in which the trace is whole; called with the client's rights."""
     limit, seen, quiet = time.monotonic() + most_s, -1, time.monotonic()
     while True:
@@ -337,7 +366,7 @@ def _wait_for_trace(client: Client, root: Root, name: str, most_s: float) -> Des
             raise InputError(
                 f"process {client.pid} {how}", why=f"there is no whole {client.folder}/{name}"
             )
-        time.sleep(0.1)
+        time.sleep(period_s)
 
 
 def _look_for_trace(client: Client, root: Root, name: str) -> tuple[Descriptor | None, int, bool]:

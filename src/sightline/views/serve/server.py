@@ -12,13 +12,13 @@ import json
 import secrets
 import sys
 import traceback
+from collections.abc import Mapping
 from http.server import HTTPServer
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
 from sightline.errors import InputError, SightlineError
-from sightline.views.serve.service import Service
 
 LOOPBACK = "127.0.0.1"
 # Seconds that a connection may stay open without a request.
@@ -33,10 +33,17 @@ _HEADERS = {
 }
 
 
+class Answers(Protocol):
+    """What a server asks: a run's service, or a history's."""
+
+    def answer(self, name: str, query: Mapping[str, str]) -> tuple[str, bytes] | None:
+        """Content type and body; None where there is nothing of this name. SightlineError."""
+
+
 class Server(BoundedServer, HTTPServer):
     """A service behind an address."""
 
-    def __init__(self, service: Service, host: str = LOOPBACK, port: int = 0) -> None:
+    def __init__(self, service: Answers, host: str = LOOPBACK, port: int = 0) -> None:
         self.service = service
         self.token = secrets.token_urlsafe(24)
         self.loopback_only = ipaddress.ip_address(host).is_loopback

@@ -1,0 +1,84 @@
+"""A profile that is always on: now and then a short window, kept as a fingerprint and its stacks.
+
+Windows lie at random moments of equal periods, so that nothing that recurs in the program (an
+evaluation, a checkpoint) is always hit, or never (stratified sampling). Of a node's jobs each has
+its turn.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sightline.capture.node import Node
+from sightline.capture.triggers import Window, make_request
+from sightline.errors import InputError, RequestError
+
+LEAST_PERIOD_S = 30.0  # a client hears of a window within 5 s, warms up for 5 s, and writes
+
+
+class Continuous:
+    """Windows of one node, until it is closed."""
+
+    def __init__(
+        self,
+        node: Node,
+        history: Path,
+        period_s: float,
+        window: Window,
+        say: Callable[[str], None],
+        dice: random.Random | None = None,
+    ) -> None:
+        self._node, self._history, self._period_s = node, history, period_s
+        self._window, self._say = window, say
+        self._dice = dice or random.Random()  # noqa: S311  # a moment, and no secret
+        self._ends = threading.Event()
+        self._turn = 0
+        self._thread = threading.Thread(target=self._run, name="continuous", daemon=True)
+
+    def start(self) -> None:
+        """Begin with the first period."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """No window any more; one that is being recorded is the node's to end."""
+        self._ends.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def take(self) -> bool:
+        """Begin one window, of the job whose turn it is; whether there was any."""
+        jobs = sorted({one.job or "" for one in self._node.keeper.list_listeners()})
+        if not jobs:
+            return False
+        job = jobs[self._turn % len(jobs)] or None
+        self._turn += 1
+        window = Window(self._window.seconds, self._window.wanted, job)
+        try:
+            request = make_request(window, time.time())
+            self._node.begin(
+                request, os.geteuid(), lambda one: one.job == job, "continuous", self._history
+            )
+        except (RequestError, InputError) as error:
+            self._say(f"no window was recorded: {error.what}")
+            return False
+        return True
+
+    def _run(self) -> None:
+        for moment in list_moments(self._period_s, self._dice):
+            if self._ends.wait(moment):
+                return
+            self.take()
+
+
+def list_moments(period_s: float, dice: random.Random) -> Iterator[float]:
+    """How long to wait for each window after the one before it, s: one in each period; endless."""
+    left = 0.0
+    while True:
+        at = dice.uniform(0, period_s)
+        yield left + at
+        left = period_s - at

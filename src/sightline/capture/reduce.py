@@ -1,0 +1,98 @@
+"""Reduces the traces of one capture, in a process of its own.
+
+    python -m sightline.capture.reduce DIR
+
+Reads what is known of the run from standard input, and leaves beside the traces what other nodes
+need of them (`shelf`). The daemon loads none of this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from sightline.capture.shelf import FINGERPRINT, RANKS, RUN
+from sightline.core.model import run_folder
+from sightline.core.model.run import Run
+from sightline.core.whole_file import write_whole
+from sightline.errors import SightlineError
+from sightline.fleet.rank_file import RankFile, write_ranks
+from sightline.fleet.read import reduce_run
+from sightline.fleet.reduce import Rank
+from sightline.record.collect import conditions, finishing
+from sightline.record.inline.torch_profiler import without_names
+
+# Ranks that a fingerprint is made of: a node has eight or sixteen GPUs, and its ranks are alike.
+_MOST_PRINTED = 16
+_NICE = 10  # behind the program whose node it is
+
+
+def reduce_capture(folder: Path, facts: dict[str, Any]) -> None:
+    """Write the run's facts, its ranks, and its fingerprint. Raises OSError, SightlineError."""
+    run = folder / RUN
+    machine, devices = conditions.read_host(), conditions.list_gpus()
+    facts = {**facts, "machine": machine, "gpus": devices}
+    history = facts.pop("history", None)
+    facts["notes"] = [*conditions.list_notes(machine, devices), *facts.get("notes", ())]
+    run_folder.write_facts(run, f"{facts['host_mark']}-{os.getpid()}", facts)
+    ranks: list[tuple[str, Rank]] = []
+    lost: list[tuple[str, str]] = []
+    for trace in sorted(run.glob("*.torch-0.json")):
+        without_names(trace)
+        name = trace.name
+        if trace.stat().st_size > finishing.COMPRESS_ABOVE:
+            finishing.compress_trace(trace)
+            name += ".gz"
+        found = _reduce_trace(run / name)
+        if isinstance(found, str):
+            lost.append((name, found))
+        else:
+            ranks += [(name, rank) for rank in found]
+    write_whole(folder / RANKS, write_ranks(RankFile(ranks, lost)))
+    _write_fingerprint(folder, history)
+
+
+def _reduce_trace(trace: Path) -> list[Rank] | str:
+    from sightline.opening.run import open_run
+
+    try:
+        run: Run = open_run([str(trace)])
+        found = list(reduce_run(run))
+    except SightlineError as error:
+        return error.what if error.why is None else f"{error.what}: {error.why}"
+    return found or "neither device operations nor collectives were recorded"
+
+
+def _write_fingerprint(folder: Path, history: dict[str, Any] | None) -> None:
+    """The node's ranks as a comparison needs them; a run without steps or operations has none."""
+    from sightline.compare.fingerprint import write_fingerprint
+    from sightline.compare.sides import open_side
+    from sightline.history.profiles import add_window
+
+    try:
+        traces = sorted((folder / RUN).glob("*.torch-0.json*"))
+        whole = [str(folder / RUN)] if len(traces) <= _MOST_PRINTED else []
+        sample = open_side(whole or [str(trace) for trace in traces[:_MOST_PRINTED]])[0]
+        write_whole(folder / FINGERPRINT, write_fingerprint(sample))
+        if history is not None:
+            add_window(Path(history["folder"]), sample, history["labels"], history["time_ns"])
+    except SightlineError as error:
+        (folder / f"{FINGERPRINT}.log").write_text(f"{error}\n")
+
+
+def main() -> int:
+    """Reduce the capture that is named; the exit code, and why on standard error."""
+    os.nice(_NICE)
+    try:
+        reduce_capture(Path(sys.argv[1]), json.load(sys.stdin))
+    except SightlineError as error:
+        sys.stderr.write(f"{error.what}: {error.why}\n" if error.why else f"{error.what}\n")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""Record all ranks of a job that runs, from one moment on, and say who is slow and why.
+
+sightline capture --who                       who can be recorded
+sightline capture                             2 s of all that listen on this node
+sightline capture --job 4711 --steps 3        three steps of a job's ranks
+sightline capture --hosts 'node[01-16]' --token-file T --ca ca.pem
+sightline capture --hosts slurm               the nodes of the job that this is in
+
+Every node runs  sightline daemon, and the job was started with
+KINETO_USE_DAEMON=1. Nodes reduce their ranks to kilobytes and keep the traces;
+those of the worst ranks come along. Leaves capture.sightline, which
+sightline ranks  and all other commands open.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sightline.capture.controller import Asked, Outcome, Wanted
+
+HELP = "record all ranks of a running job in step, and say who is slow"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--job", metavar="ID", help="only ranks of this job (--who names them)")
+    parser.add_argument("--ranks", metavar="N,...", help="only these ranks")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--for", dest="length", metavar="T", help="record for this time (2s)")
+    length.add_argument(
+        "--steps", type=int, default=0, metavar="N", help="record so many steps of the optimizer"
+    )
+    parser.add_argument(
+        "--align",
+        type=int,
+        default=100,
+        metavar="N",
+        help="--steps begin where this divides the number of the step (100); more than a job does "
+        "in 5 s, so that all ranks begin with the same one",
+    )
+    parser.add_argument("--stacks", action="store_true", help="Python stacks, too (slower)")
+    parser.add_argument("--memory", action="store_true", help="every allocation, too (slower)")
+    parser.add_argument("--no-shapes", action="store_true", help="no shapes of inputs")
+    parser.add_argument("--warm-up", metavar="T", help="of the profiler (5s; 0s without GPUs)")
+    parser.add_argument("--hosts", metavar="HOSTS", help="node[01-16],login1:9477, or slurm")
+    parser.add_argument("--host-file", metavar="FILE", help="hosts, a line each, as MPI has them")
+    parser.add_argument(
+        "--socket", action="append", default=[], metavar="FILE", help="a daemon's own socket"
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="of the daemons; or SIGHTLINE_TOKEN")
+    parser.add_argument("--ca", metavar="FILE", help="who signed the daemons' certificates")
+    parser.add_argument("--plain", action="store_true", help="no TLS: to 127.0.0.1, by a tunnel")
+    parser.add_argument(
+        "--traces", choices=("worst", "all", "none"), default="worst", help="which come along"
+    )
+    parser.add_argument(
+        "--fire", metavar="TRIGGER", help="tell daemons that something happened, and end"
+    )
+    parser.add_argument("--who", action="store_true", help="list who can be recorded, and end")
+    parser.add_argument("-o", "--output", metavar="DIR", help="the run's folder")
+    parser.add_argument("--json", action="store_true", help="print as data")
+
+
+def run(args: argparse.Namespace) -> int:
+    import contextlib
+
+    from sightline.capture.addresses import Places, list_addresses
+    from sightline.capture.client import Client
+    from sightline.capture.controller import look_around
+    from sightline.capture.signing import read_token
+
+    places = Places(args.hosts, args.host_file, tuple(args.socket), args.ca, args.plain)
+    is_far = bool(args.hosts or args.host_file)
+    token = read_token(args.token_file) if is_far else None
+    wanted = _read_wanted(args)
+    with contextlib.ExitStack() as stack:
+        clients = [Client(address) for address in list_addresses(places, token)]
+        for client in clients:
+            stack.callback(client.close)
+        nodes = look_around(clients)
+        if args.fire:
+            return _fire(nodes, args.fire)
+        if args.who:
+            return _list(nodes, args)
+        return _capture(args, nodes, wanted)
+
+
+def _read_wanted(args: argparse.Namespace) -> Wanted:
+    from sightline.capture.controller import Wanted
+    from sightline.capture.request import CaptureRequest, find_problem
+    from sightline.core.units import parse_duration_ns
+    from sightline.errors import RequestError
+
+    ranks = [text.strip() for text in args.ranks.split(",")] if args.ranks else []
+    if not all(text.isascii() and text.isdecimal() for text in ranks):
+        raise RequestError(f"--ranks {args.ranks} are no ranks", hint="Write  --ranks 0,7")
+    words = [*(w for w in ("memory", "stacks") if getattr(args, w))]
+    words += [] if args.no_shapes else ["shapes"]
+    wanted = Wanted(
+        args.job,
+        tuple(map(int, ranks)),
+        parse_duration_ns(args.length) / 1e9 if args.length else 2.0,
+        args.steps,
+        args.align,
+        tuple(words),
+        parse_duration_ns(args.warm_up) / 1e9 if args.warm_up else None,
+        args.traces,
+    )
+    problem = find_problem(
+        CaptureRequest(
+            "0" * 16, 0, wanted.seconds, wanted.warm_up_s or 0.0, None, (), wanted.steps,
+            wanted.align, wanted.wanted,
+        )
+    )  # fmt: skip
+    if problem is not None:
+        raise RequestError("this capture is not possible", why=problem)
+    return wanted
+
+
+def _fire(nodes: list[Asked], name: str) -> int:
+    """Fire a trigger on each node. Raises RequestError where one is not armed."""
+    import re
+
+    from sightline.errors import InputError, RequestError
+
+    if not re.fullmatch("[a-z-]{1,40}", name):
+        raise RequestError(f"'{name}' is no name of a trigger")
+    for node in nodes:
+        if node.problem:
+            raise InputError(node.problem)
+        node.client.ask_data("POST", f"/v1/triggers/{name}")
+    return 0
+
+
+def _list(nodes: list[Asked], args: argparse.Namespace) -> int:
+    import json
+
+    from sightline.errors import InputError
+    from sightline.views.terminal.capture_screen import describe_nodes, draw_nodes
+
+    if all(node.problem for node in nodes):
+        raise InputError(nodes[0].problem or "no node answers")
+    data = describe_nodes(nodes)
+    print(json.dumps(data, indent=1) if args.json else "\n".join(draw_nodes(nodes)))
+    return 0
+
+
+def _capture(args: argparse.Namespace, nodes: list[Asked], wanted: Wanted) -> int:
+    from sightline.capture.controller import capture
+    from sightline.doors.cli._recorded import (
+        hold_made,
+        make_folder,
+        name_folder,
+        remove_recording,
+    )
+    from sightline.errors import InputError
+
+    folder = make_folder(name_folder(args.output, "capture"), chosen=args.output is not None)
+    is_whole = False
+    with hold_made(folder) as held:
+        try:
+            outcome = capture(nodes, wanted, held, _say)
+            is_whole = outcome.answer is not None or bool(outcome.files)
+        finally:
+            if not is_whole:
+                remove_recording(held, folder)
+    if not is_whole:
+        raise InputError("nothing was recorded", why="; ".join(outcome.problems[:3]) or None)
+    return _show(args, outcome, folder)
+
+
+def _show(args: argparse.Namespace, outcome: Outcome, folder: Path) -> int:
+    import json
+    import sys
+
+    from sightline.capture.controller import describe_outcome
+    from sightline.doors.cli._recorded import name_again, print_report, show_folder
+    from sightline.fleet.job import LEAST_PEERS
+    from sightline.views.comparison.ranks import describe_ranks, write_screen
+    from sightline.views.terminal.capture_screen import draw_outcome
+
+    answer = outcome.answer
+    is_compared = answer is not None and len(answer.job.ranks) >= LEAST_PEERS
+    if args.json:
+        ranks = None if answer is None else describe_ranks(answer)
+        print(json.dumps({**describe_outcome(outcome), "ranks": ranks}, indent=1))
+        return 0
+    print("\n".join(draw_outcome(outcome)) + "\n")
+    if answer is not None and is_compared:
+        print(write_screen(answer))
+        print(f"\nAgain, or more:  sightline ranks {show_folder(folder)}", file=sys.stderr)
+    elif outcome.files:  # of two ranks none is the usual one: what each of them does says more
+        print_report(folder, sys.stdout)
+        print(f"\nAgain, or more:  {name_again(folder)}", file=sys.stderr)
+    return 0
+
+
+def _say(text: str) -> None:
+    import sys
+
+    print(f"sightline: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,250 @@
+"""A node's daemon: knows who can be recorded, and records when it is asked.
+
+sightline daemon                            for this user's programs
+sudo sightline daemon --allow-user alice    for everybody's; each may record
+                                            their own, alice all of them
+sightline daemon --listen 0.0.0.0 --token-file T --certificate C --key K
+                                            for sightline capture elsewhere
+sightline daemon --door /run/sightline/door beside dynolog, for programs with
+                                            KINETO_IPC_SOCKET_DIR set to it
+
+sightline daemon --trigger signal,webhook,policy,slow-step,flight-dump
+                                            captures by itself, and keeps them
+sightline daemon --every 10min --history DIR
+                                            a continuous profile, for
+                                            sightline history and serve
+
+PyTorch programs that were started with KINETO_USE_DAEMON=1 ask it every 5 s
+whether to record. It does nothing until  sightline capture  asks it. Ends with
+Ctrl-C or SIGTERM.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from sightline.capture.continuous import Continuous
+    from sightline.capture.node import Node
+    from sightline.capture.triggers import Triggers
+
+HELP = "a node's daemon, which records running programs when it is asked"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--socket", metavar="FILE", help="listen here; else where capture looks")
+    parser.add_argument(
+        "--door", metavar="DIR", help="programs' KINETO_IPC_SOCKET_DIR; default: that of ours, else"
+        " the name at which PyTorch looks",
+    )  # fmt: skip
+    parser.add_argument(
+        "--listen", metavar="HOST[:PORT]", help="answer over HTTPS, too (port 9477)"
+    )
+    parser.add_argument("--token-file", metavar="FILE", help="who asks over the network knows it")
+    parser.add_argument("--certificate", metavar="FILE", help="of the daemon, for TLS")
+    parser.add_argument("--key", metavar="FILE", help="of the certificate")
+    parser.add_argument(
+        "--allow-user", action="append", default=[], metavar="USER", help="may record everybody's"
+    )
+    parser.add_argument(
+        "--trigger", metavar="NAME,...", help="capture when it happens; docs/fleet.md has them"
+    )
+    parser.add_argument(
+        "--flight-dumps",
+        default="/tmp/nccl_trace_rank_",  # noqa: S108  # PyTorch's own default
+        metavar="PREFIX",
+        help="what PyTorch's flight recorder calls its dumps (%(default)s)",
+    )
+    parser.add_argument("--every", metavar="T", help="a window of each job so often: 10min")
+    parser.add_argument("--window", default="200ms", metavar="T", help="how long it is (200ms)")
+    parser.add_argument("--history", metavar="DIR", help="where windows are kept")
+    parser.add_argument("--keep", metavar="DIR", help="where captures are kept")
+    parser.add_argument("--max-size", default="10GB", metavar="SIZE", help="of them (10GB)")
+    parser.add_argument("--last", type=int, default=20, metavar="N", help="and so many (20)")
+
+
+def run(args: argparse.Namespace) -> int:
+    import contextlib
+    import os
+    import signal
+    import socket
+    import threading
+    from pathlib import Path
+
+    from sightline.capture.api import Api, Rules
+    from sightline.capture.keeper import Keeper
+    from sightline.capture.node import Node
+    from sightline.capture.server import UnixServer
+    from sightline.capture.shelf import Shelf
+    from sightline.capture.triggers import Triggers, Window
+    from sightline.core.units import parse_size
+    from sightline.record.inline.daemon_socket import name_socket
+
+    armed = _read_triggers(args)
+    rules = Rules(frozenset(_find_user(name) for name in args.allow_user))
+    folder = Path(args.keep) if args.keep else _name_shelf()
+    door = args.door or os.environ.get("KINETO_IPC_SOCKET_DIR") or ""
+    ends = threading.Event()
+    with contextlib.ExitStack() as stack:
+        shelf = Shelf(folder, parse_size(args.max_size), max(args.last, 1))
+        keeper = Keeper([door.rstrip("/")])
+        stack.callback(keeper.close)
+        node = Node(keeper, shelf, _say)
+        triggers = Triggers(node, armed, Window(), _say)
+        api = Api(node, socket.gethostname(), rules, triggers.fire)
+        place = Path(args.socket or name_socket())
+        servers: list[Any] = [
+            UnixServer(place, api, for_all=os.geteuid() == 0 or bool(args.allow_user))
+        ]
+        stack.callback(servers[0].server_close)
+        if args.listen:
+            servers.append(_open_net(args, api))
+            stack.callback(servers[1].server_close)
+        for server in servers:
+            threading.Thread(target=server.serve_forever, args=(_LOOK_S,), daemon=True).start()
+            stack.callback(server.shutdown)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            old = signal.signal(number, lambda *_: ends.set())
+            stack.callback(signal.signal, number, old)
+        if args.every:
+            stack.callback(_start_windows(args, node).close)
+        _announce(args, place, servers, folder)
+        _watch(args, armed, triggers, ends)
+        _say("ends")
+        _finish(node)
+    return 0
+
+
+_LOOK_S = 1.0  # so often it is looked for dumps, and whether servers are to end
+
+
+def _watch(args: argparse.Namespace, armed: list[str], triggers: Triggers, ends: Event) -> None:
+    """Until the daemon is to end: what has to be looked for, and signals."""
+    import signal
+    import threading
+
+    from sightline.capture.triggers import Dumps
+
+    if "signal" in armed:
+        # Not in the handler: it may have come while this thread holds what firing needs.
+        signal.signal(
+            signal.SIGUSR1,
+            lambda *_: threading.Thread(target=triggers.fire, args=("signal",)).start(),
+        )
+    if "flight-dump" not in armed:
+        ends.wait()
+        return
+    dumps = Dumps(args.flight_dumps)
+    while not ends.wait(_LOOK_S):
+        if new := dumps.look():
+            triggers.fire("flight-dump", new)
+
+
+def _read_triggers(args: argparse.Namespace) -> list[str]:
+    from sightline.capture.triggers import NAMES
+    from sightline.core.registry import did_you_mean
+    from sightline.errors import RequestError
+
+    armed = [name.strip() for name in (args.trigger or "").split(",") if name.strip()]
+    for name in armed:
+        if name not in NAMES:
+            raise RequestError(
+                f"there is no trigger called '{name}'",
+                why=did_you_mean(name, NAMES),
+                hint=f"There are:  {', '.join(NAMES)}",
+            )
+    return armed
+
+
+def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
+    from pathlib import Path
+
+    from sightline.capture.continuous import LEAST_PERIOD_S, Continuous
+    from sightline.capture.triggers import Window
+    from sightline.core.units import parse_duration_ns
+    from sightline.errors import RequestError
+
+    period_s = parse_duration_ns(args.every) / 1e9
+    seconds = parse_duration_ns(args.window) / 1e9
+    if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
+        raise RequestError(
+            f"a window of {args.window} every {args.every} is not possible",
+            why=f"a period is {LEAST_PERIOD_S:g}s or longer, a window 100ms to a tenth of it",
+        )
+    if not args.history:
+        raise RequestError("--every needs a place for its windows", hint="--history DIR")
+    windows = Continuous(node, Path(args.history).absolute(), period_s, Window(seconds), _say)
+    windows.start()
+    return windows
+
+
+def _open_net(args: argparse.Namespace, api: Any) -> Any:
+    from sightline.capture.client import PORT
+    from sightline.capture.server import NetServer, make_context
+    from sightline.capture.signing import VARIABLE, read_token
+    from sightline.errors import RequestError
+
+    token = read_token(args.token_file)
+    if token is None:
+        raise RequestError(
+            "who asks over the network must know a token, and there is none",
+            hint=f"(umask 077; openssl rand -hex 32 > TOKEN);  --token-file TOKEN   or {VARIABLE}",
+        )
+    if bool(args.certificate) != bool(args.key):
+        raise RequestError("--certificate and --key belong together")
+    context = make_context(args.certificate, args.key) if args.certificate else None
+    host, colon, port = args.listen.rpartition(":")
+    if not colon or args.listen.endswith("]") or (":" in host and not host.startswith("[")):
+        host, port = args.listen, str(PORT)
+    if not port.isdecimal() or int(port) > 65_535:
+        raise RequestError(f"'{args.listen}' is no address", hint="--listen 0.0.0.0:9477")
+    return NetServer(host.strip("[]"), int(port), api, token, context)
+
+
+def _find_user(name: str) -> int:
+    import pwd
+
+    from sightline.errors import RequestError
+
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        if name.isdecimal():
+            return int(name)
+        raise RequestError(f"there is no user {name} here") from None
+
+
+def _name_shelf() -> Any:
+    import os
+    from pathlib import Path
+
+    if os.geteuid() == 0:
+        return Path("/var/lib/sightline/captures")
+    state = os.environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else Path.home() / ".local/state") / "sightline/captures"
+
+
+def _announce(args: argparse.Namespace, place: Any, servers: list[Any], folder: Any) -> None:
+    _say(f"listens at {place}; keeps {args.last} captures in {folder}, {args.max_size} at most")
+    if len(servers) > 1:
+        host, port = servers[1].server_address[:2]
+        _say(f"answers those who know the token at {host}:{port}")
+
+
+def _finish(node: Node) -> None:
+    """A capture that is being made is dropped: what programs write of it is removed."""
+    from sightline.capture.node import abandon
+
+    if node.running is not None:
+        abandon(node.running)
+
+
+def _say(text: str) -> None:
+    import sys
+
+    from sightline.core.text import clean_text
+
+    print(f"sightline: {clean_text(text)}", file=sys.stderr, flush=True)

@@ -1,0 +1,103 @@
+"""Ranks that were recorded over the same time, cut to the collectives that all of them recorded.
+
+A window of time begins and ends between other collectives on each rank. The k-th of one rank is
+then not the k-th of another, and no two ranks do the same from the beginning to the end, which is
+what makes them peers. Those that do the same kinds of collectives are laid over each other: by the
+sequence numbers that they carry, else by when they end, which is nearly at once on all ranks. What
+not all of them have lies at the edges, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from sightline.fleet.reduce import Rank
+
+_TRIED = 256  # collectives of which the nearest ends are looked for
+# Where less than this is left (ours), the ranks were recorded over different times.
+_LEAST_SHARE = 0.5
+_KINDS = ("op", "group_size", "bytes")
+
+
+def cut_to_common(ranks: Sequence[Rank]) -> list[Rank]:
+    """The ranks, each without the collectives at its edges that others like it do not have."""
+    alike: dict[object, list[Rank]] = defaultdict(list)
+    for rank in ranks:
+        if rank.rows.height:
+            alike[_list_kinds(rank)].append(rank)
+    cut = {one.rank: one for like in alike.values() for one in _cut_alike(like)}
+    return [cut.get(rank.rank, rank) for rank in ranks]
+
+
+def _list_kinds(rank: Rank) -> object:
+    return tuple(map(tuple, rank.rows.select(_KINDS).unique().sort(_KINDS).rows()))
+
+
+def _cut_alike(ranks: Sequence[Rank]) -> list[Rank]:
+    first = max(ranks, key=lambda rank: (rank.rows.height, -rank.rank))
+    shifts = [find_shift(rank, first) for rank in ranks]
+    begin = max(shifts)
+    end = min(shift + rank.rows.height for rank, shift in zip(ranks, shifts, strict=True))
+    if end - begin < _LEAST_SHARE * first.rows.height:
+        return list(ranks)
+    return [
+        _cut(rank, begin - shift, end - shift) for rank, shift in zip(ranks, shifts, strict=True)
+    ]
+
+
+def find_shift(rank: Rank, first: Rank) -> int:
+    """How many collectives the first one recorded before this one's first (less than 0: after)."""
+    place = ["op", "group_size", "sequence"]
+    own, other = (
+        r.rows.select(*place, nth=pl.int_range(pl.len()))
+        .drop_nulls("sequence")
+        .unique(place, keep="none")
+        for r in (rank, first)
+    )
+    both = own.join(other, on=place, nulls_equal=True)
+    if both.height:
+        return _find_most((both.get_column("nth_right") - both.get_column("nth")).to_numpy())
+    ends = first.rows.get_column("end_ns").to_numpy()
+    order = np.argsort(ends, kind="stable")
+    ends = ends[order]
+    mine = rank.rows.get_column("end_ns").to_numpy()[:_TRIED]
+    above = np.searchsorted(ends, mine).clip(0, len(ends) - 1)
+    below = np.maximum(above - 1, 0)
+    nearest = order[
+        np.where(np.abs(mine - ends[below]) <= np.abs(ends[above] - mine), below, above)
+    ]
+    return _find_most(nearest - np.arange(len(mine)))
+
+
+def _find_most(shifts: np.ndarray) -> int:
+    values, counts = np.unique(shifts, return_counts=True)
+    return int(values[np.argmax(counts)])
+
+
+def _cut(rank: Rank, begin: int, end: int) -> Rank:
+    """A rank's collectives from `begin` to before `end`; those before are no anchors any more.
+
+    It begins then where the first of them was ready to, which is when the last one before it ended.
+    """
+    if (begin, end) == (0, rank.rows.height):
+        return rank
+    rows = rank.rows.slice(begin, end - begin).with_columns(
+        pl.col("device_op_id", "anchor", "queued") - begin
+    )
+    rows = rows.with_columns(pl.col("anchor", "queued").clip(lower_bound=-1))
+    lost = rows.get_column("queued") < 0
+    rows = rows.with_columns(behind_ns=pl.when(lost).then(0).otherwise("behind_ns"))
+    if not begin:
+        begin_ns = rank.begin_ns
+    else:
+        ready = rows.filter(pl.col("anchor") < 0).select(pl.col("start_ns") - pl.col("segment_ns"))
+        begin_ns = int(ready.to_series().min())  # type: ignore[arg-type]
+    last = int(rows.get_column("end_ns").max())  # type: ignore[arg-type]
+    if end == rank.rows.height:
+        return replace(rank, rows=rows, begin_ns=begin_ns)
+    return replace(rank, rows=rows, begin_ns=begin_ns, end_ns=last, tail_ns=0)

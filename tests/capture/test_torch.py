@@ -1,0 +1,120 @@
+"""Unmodified training loops, of which PyTorch's own profiler records in step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sightline.capture.api import Api, Rules
+from sightline.capture.client import Address, Client
+from sightline.capture.controller import Outcome, Wanted, capture, look_around
+from sightline.capture.keeper import Keeper
+from sightline.capture.node import Node
+from sightline.capture.server import UnixServer
+from sightline.capture.shelf import Shelf
+from support.asking import place_sockets
+from support.campaigns import CAMPAIGNS
+
+pytestmark = pytest.mark.timing
+LOOP = """\
+import os, sys, time, torch, torch.distributed as dist
+rank = int(os.environ["RANK"])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=rank,
+                        world_size=int(os.environ["WORLD_SIZE"]))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+print("ready", flush=True)
+while True:
+    optimizer.zero_grad(); model(torch.randn(16, 64)).sum().backward(); optimizer.step()
+    time.sleep(0.008 if rank == 1 else 0.002)
+"""
+RANKS = 8 if CAMPAIGNS else 2
+WITHIN_NS = 50_000_000  # what was asked for
+
+
+@contextmanager
+def train(sockets: Path, meeting: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", LOOP, str(meeting)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "KINETO_USE_DAEMON": "1", "KINETO_IPC_SOCKET_DIR": str(sockets),
+                 "OMP_NUM_THREADS": "1", "RANK": str(rank), "WORLD_SIZE": str(RANKS)},
+        )
+        for rank in range(RANKS)
+    ]  # fmt: skip
+    try:
+        for process in running:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        yield running
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+@contextmanager
+def serve(sockets: Path, folder: Path) -> Iterator[Client]:
+    keeper = Keeper([str(sockets)])
+    node = Node(keeper, Shelf(folder, 1 << 30, 5, least_free=0), lambda text: None)
+    server = UnixServer(sockets / "daemon.sock", Api(node, "node", Rules()), for_all=False)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    client = Client(Address("node", sockets / "daemon.sock"))
+    try:
+        yield client
+    finally:
+        client.close()
+        server.shutdown()
+        server.server_close()
+        keeper.close()
+
+
+def record(client: Client, wanted: Wanted, folder: Path) -> Outcome:
+    folder.mkdir()
+    nodes = look_around([client])
+    while len(nodes[0].listeners) < RANKS:
+        threading.Event().wait(0.1)
+        nodes = look_around([client])
+    return capture(nodes, wanted, folder, lambda text: None)
+
+
+def test_ranks_begin_at_one_moment(tmp_path: Path) -> None:
+    """Rank 1 sleeps 6 ms longer a step; twice in a campaign, by time and by steps."""
+    pytest.importorskip("torch")
+    with (
+        place_sockets() as sockets,
+        serve(sockets, tmp_path / "kept") as client,
+        train(sockets, tmp_path / "meet") as running,
+    ):
+        outcomes = [record(client, Wanted(seconds=0.5), tmp_path / "a")]
+        if CAMPAIGNS:
+            steps = Wanted(steps=20, align=400)
+            outcomes.append(record(client, steps, tmp_path / "b"))
+        assert [process.poll() for process in running] == [None] * RANKS
+        left = list(Path("/tmp").glob("sightline-*.json"))  # Kineto's own
+        assert left == []
+    for outcome in outcomes:
+        assert outcome.problems == []
+        assert outcome.answer is not None
+        assert [rank.rank for rank in outcome.answer.job.ranks] == list(range(RANKS))
+        assert outcome.answer.job.unmatched == 0
+        assert outcome.starts_apart_ns is not None
+        assert outcome.starts_apart_ns < WITHIN_NS
+        # Of two ranks none is the usual one; but one waits for the other.
+        waited = outcome.answer.excess.sort("rank").get_column("waited_ns")
+        assert waited[1] == waited.min()
+        if RANKS > 2:
+            worst = outcome.answer.verdict.stragglers.row(0, named=True)
+            assert (worst["ranks"], worst["cause"]) == ([1], "host late")
