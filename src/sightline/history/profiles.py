@@ -118,7 +118,7 @@ def _unpack(path: Path) -> str:
 def _scan(folder: Path, columns: list[str]) -> pl.LazyFrame:
     files = sorted(folder.glob("*.parquet"))
     if not files:
-        raise InputError(f"{folder.parent} is no history of sightline")
+        raise InputError(f"there is no history in {folder.parent}")
     return pl.scan_parquet(files, glob=False).select(columns)
 
 

@@ -1,10 +1,10 @@
-"""Record all ranks of a job that runs, from one moment on, and say who is slow and why.
+"""Record all ranks of a running job from one moment on; say who is slow and why.
 
 sightline capture --who                       who can be recorded
-sightline capture                             2 s of all that listen on this node
+sightline capture                             2 s of all on this node
 sightline capture --job 4711 --steps 3        three steps of a job's ranks
 sightline capture --hosts 'node[01-16]' --token-file T --ca ca.pem
-sightline capture --hosts slurm               the nodes of the job that this is in
+sightline capture --hosts slurm               the nodes of this job
 
 Every node runs  sightline daemon, and the job was started with
 KINETO_USE_DAEMON=1. Nodes reduce their ranks to kilobytes and keep the traces;

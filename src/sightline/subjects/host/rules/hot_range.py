@@ -126,20 +126,21 @@ def _report(names: pl.DataFrame, top: dict[str, Any], window: int) -> Finding:
     share = format_pct(100 * top["own_ns"] / window)
     where = "" if top["around"] is None else f", in {top['around']}"
     if waits:
-        does = f"the thread sleeps in {top['name']}{where}"
+        does, times = f"sleeps in {top['name']}{where}", ""
         fix = list_host_functions()[waits].avoid
     elif once:
-        does = f"it is in {top['name']}{where}, once"
+        does, times = f"is in {top['name']}{where}", ", once"
         fix = (
             "leave out of the measured part what happens once, and record several rounds of what "
             "repeats"
         )
     else:
-        does = f"it is in {top['name']}{where}, {format_count(top['count'])} times"
+        does = f"is in {top['name']}{where}"
+        times = f", in {format_count(top['count'])} instances"
         fix = "see which lines of it run:  sightline run --stacks -- PROGRAM; then shorten it"
     return build_finding(
         RULE,
-        f"For {share} of the thread's {format_ns(window)} {does}.",
+        f"The thread {does} for {share} of its {format_ns(window)}{times}.",
         Evidence(
             [
                 _describe(row, window)
