@@ -63,3 +63,16 @@ def test_sockets_between_hosts_and_a_slow_bootstrap(tmp_path: Path) -> None:
     fast = text.replace("NET/Socket/0", "NET/IB/0").replace("3.50", "0.05")
     kinds = set(open_log(tmp_path, fast).table("quality").get_column("kind"))
     assert not {"socket_transport", "slow_bootstrap"} & kinds
+
+
+def test_channels_through_host_memory(tmp_path: Path) -> None:
+    """Ways as NCCL prints them: from GPU to GPU, and by way of the host."""
+    line = "node:1:2 [0] NCCL INFO Channel 0{}/0 : 0[0] -> 1[1] via {}\n"
+    for name, ways, kinds in (
+        ("p2p", ("P2P/CUMEM", "P2P/IPC"), set()),
+        ("shm", ("SHM/direct/direct", "SHM/direct/direct"), {"shared_memory_transport"}),
+    ):
+        path = tmp_path / f"{name}.log"
+        path.write_text("".join(line.format(n, way) for n, way in enumerate(ways)))
+        noted = sightline.open(str(path)).table("quality").get_column("kind").to_list()
+        assert {"shared_memory_transport"} & set(noted) == kinds

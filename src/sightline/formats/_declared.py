@@ -308,7 +308,7 @@ IMPORTERS = (
         weak=(b'\\w:\\d+:\\d+ \\[-?\\d+\\](?: \\S{1,120})? NCCL (?:INFO|WARN) ',),
         looks_like="text with 'host:71:92 [0] NCCL INFO'",
         suffixes=('.log', '.out', '.txt'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug',
     ),
     Importer(
@@ -338,7 +338,7 @@ IMPORTERS = (
         weak=(),
         looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
         suffixes=('.log', '.out', '.txt'),
-        version=3,
+        version=4,
         source='https://github.com/NVIDIA/nccl-tests',
     ),
     Importer(

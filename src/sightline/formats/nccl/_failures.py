@@ -87,8 +87,20 @@ def _count(failure: _Failure, text: str) -> Quality | None:
 
 
 def judge_network(said: Sequence[Said], channels: pl.DataFrame) -> list[Quality]:
-    """Sockets where RDMA would be faster, and ranks that took long to find each other."""
+    """Sockets where RDMA would be faster, GPUs that go through host memory, a slow begin."""
     found = []
+    shared = channels.filter(pl.col("via").str.contains(r"(?i)^shm"))
+    if shared.height:
+        text = (
+            "NCCL's channels between GPUs of one machine go through host memory (SHM), not from "
+            "GPU to GPU"
+        )
+        remedy = (
+            "See what keeps them apart:  nvidia-smi topo -p2p r; NCCL_P2P_DISABLE or "
+            "NCCL_P2P_LEVEL, a container without access to its peers (--ipc=host), PCIe access "
+            "control, or GPUs without peer access."
+        )
+        found.append(Quality("shared_memory_transport", "warning", text, shared.height, remedy))
     sockets = channels.filter(pl.col("via").str.contains(r"(?i)^net/socket"))
     if sockets.height:
         text = "NCCL's channels between hosts go over TCP sockets, which are slower than RDMA"

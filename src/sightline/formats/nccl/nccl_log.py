@@ -20,7 +20,7 @@ IMPORTER = Importer(
     weak=(rb"\w:\d+:\d+ \[-?\d+\](?: \S{1,120})? NCCL (?:INFO|WARN) ",),
     looks_like="text with 'host:71:92 [0] NCCL INFO'",
     suffixes=(".log", ".out", ".txt"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug",
 )
 
