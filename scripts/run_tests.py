@@ -21,9 +21,7 @@ from typing import Any
 from choose_tests import ROOT, choose_tests, list_changed
 
 NOTHING_CHOSEN = 5  # pytest's exit code
-SAMPLE_SECONDS = (
-    2  # of the cases of one test function; `make sweep` runs all (tests/support/suite.py)
-)
+SAMPLE_SECONDS = 1  # of one test function's cases; `make sweep` runs all (tests/support/suite.py)
 QUICK_SECONDS = 45  # what has begun by then still ends, and the start takes some seconds
 # One more than cores: a third of its time a worker waits for a program that it started.
 WORKERS = (os.cpu_count() or 1) + 1
