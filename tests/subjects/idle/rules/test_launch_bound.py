@@ -121,3 +121,21 @@ def test_calls_between_do_not_make_it_pace(tmp_path: Path) -> None:
     asked = [call("cudaEventQuery", 1000 + 100 * i, 2) for i in range(10)]
     (found,) = answers(away(tmp_path, *asked), "launch-bound")
     assert found.gain_ns == 1_696_000
+
+
+def test_clocks_that_drift_within_a_step_explain_nothing(tmp_path: Path) -> None:
+    """A launch every 100 µs; five kernels 90 µs behind theirs, the next five 200 µs before it.
+
+    Most of the idle time is delays that no dependency explains, and the replay keeps them: the lost
+    time is the bound.
+    """
+    events, end = [], 0
+    for number in range(40):
+        at = 1_000 + 100 * number
+        start = max(at + (-200 if number // 5 % 2 else 90), end + 2)
+        end = start + 5
+        events += launched(at, kernel("k", start, 5))
+    (found,) = answers(opened(tmp_path, events), "launch-bound")
+    assert found.gain_ns == found.cost_ns
+    assert found.gain_ns > 1_000_000
+    assert (found.method or "").startswith("bound from the timeline")

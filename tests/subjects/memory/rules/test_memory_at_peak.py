@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support.rules import answers, assert_silent
-from support.snapshots import Entry, alloc, free, opened, snapshot
+from support.snapshots import Entry, alloc, frames, free, opened, snapshot
 from support.traces import kernel, launched
 from support.traces import opened as opened_trace
 from support.training import MAKE, STEP
@@ -26,6 +26,21 @@ def test_weights_and_states(tmp_path: Path) -> None:
     )
     assert "8 bits" in found.fix
     assert (found.cost.amount, found.gain, found.severity) == (300, None, "info")
+
+
+def test_a_tensor_that_is_large_as_a_whole(tmp_path: Path) -> None:
+    """Logits of this round beside those of the last one: 800 of 900 bytes in two blocks."""
+    head = frames("model.py:77:forward", "t.py:1:run")
+    events: list[Entry] = [alloc(1, 100, 1, MAKE)]
+    for n in range(4):
+        events.append(alloc(10_000 * (n + 1), 400, 2 + 2 * n, head))
+        if n:
+            events += free(10_000 * n, 400, 3 + 2 * n)
+    run = opened(tmp_path, snapshot(events, []))
+    (found,) = answers(run, "memory-at-peak")
+    assert "forward (model.py:77) holds 800 B of it in 2 blocks." in found.summary
+    assert "take the loss in chunks" in found.fix
+    assert answers(run, "forward-kept") == []
 
 
 def test_a_timeline_has_other_things_to_say(tmp_path: Path) -> None:

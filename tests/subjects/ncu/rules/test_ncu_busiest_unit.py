@@ -101,3 +101,14 @@ def test_kernels_that_the_same_unit_binds_lead_together(tmp_path: Path) -> None:
     first = sightline.findings(opened(tmp_path, report(kernels)))[0]
     assert (first.rule, first.where["kernel"]) == (RULE, "a(int *)")
     assert "so it is for 1 other kernel: 75.0 % of the profiled time together" in first.evidence
+
+
+def test_as_many_loads_as_the_l1_takes_in(tmp_path: Path) -> None:
+    """A walk through pointers: its data and its tags are not what keeps the L1 busy."""
+    requests = f"l1tex__lsuin_requests.{ENDING}"
+    data = f"l1tex__data_pipe_lsu_wavefronts.{ENDING}"
+    busy = {SM: 90.3, MEMORY: 90.3, L1: 95.3, requests: 90.3, data: 51.8}
+    run = profiled(tmp_path, busy | {"launch__waves_per_multiprocessor": 4.0})
+    found = next(f for f in sightline.findings(run) if f.rule == RULE)
+    assert "90.3 % of the load and store instructions that it can take" in found.summary
+    assert "fewer loads and stores" in (found.fix or "")

@@ -47,6 +47,7 @@ LEAST_PCT, LEAST_NS = 10.0, 1_000_000
 # "other" is what a Chrome trace has without saying what it is.
 _MARKED = ("annotation", "step", "other")
 _MOSTLY_PCT = 50.0  # less of the thread's time in ranges says little about all of it (ours)
+_ONCE_PCT = 80.0  # in one instance: what is left in the others is what comes again (ours)
 _THREAD = ["rank", "pid", "tid"]
 
 
@@ -71,6 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
             pl.col("own_ns").sum(),
             count=pl.len(),
             longest_ns=(pl.col("end_ns") - pl.col("start_ns")).max(),
+            longest_own_ns=pl.col("own_ns").max(),
             around=pl.when(pl.col("around").n_unique() == 1).then(pl.col("around").first()),
         )
         .sort("own_ns", "name", descending=[True, False])
@@ -122,14 +124,16 @@ def _drop_lone(host: pl.DataFrame) -> pl.DataFrame:
 
 def _report(names: pl.DataFrame, top: dict[str, Any], window: int) -> Finding:
     waits = _find_wait(top)
-    once = top["count"] == 1
+    once = top["count"] == 1 or _ONCE_PCT * top["own_ns"] <= 100 * top["longest_own_ns"]
     share = format_pct(100 * top["own_ns"] / window)
     where = "" if top["around"] is None else f", in {top['around']}"
     if waits:
         does, times = f"sleeps in {top['name']}{where}", ""
         fix = list_host_functions()[waits].avoid
     elif once:
-        does, times = f"is in {top['name']}{where}", ", once"
+        count = top["count"]
+        does = f"is in {top['name']}{where}"
+        times = ", once" if count == 1 else f", nearly all of it in one of {format_count(count)}"
         fix = (
             "leave out of the measured part what happens once, and record several rounds of what "
             "repeats"

@@ -13,6 +13,7 @@ from sightline.core.units import format_count, format_ns, format_several
 from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._shared import escape_braces, list_computing
 from sightline.timeline.kernel_kinds import name_kinds
+from sightline.timeline.own_kernels import find_algorithm
 from sightline.timeline.page_waits import measure_page_waits
 from sightline.timeline.world import read_world
 
@@ -59,6 +60,14 @@ def _list_filled(run: Run) -> pl.DataFrame:
     # A kernel that waits for pages of unified memory is no faster with more blocks.
     pages = measure_page_waits(run, filled)
     return filled.with_columns(least_ns=pl.max_horizontal("least_ns", pl.lit(pages)))
+
+
+def advise_algorithm(run: Run, name: str) -> str:
+    """What to try before a kernel of the program's own is tuned, where its name says what it is."""
+    if not _choose_own(run, pl.Series([name])).len():
+        return ""
+    found = find_algorithm(name)
+    return f"{found.advice}; to see what holds it back, " if found else ""
 
 
 def _choose_own(run: Run, names: pl.Series) -> pl.Series:

@@ -43,12 +43,16 @@ from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
-from sightline.subjects.kernels.rules._launches import describe_launch, list_filled, pick_longest
+from sightline.subjects.kernels.rules._launches import (
+    advise_algorithm,
+    describe_launch,
+    list_filled,
+    pick_longest,
+)
 from sightline.subjects.kernels.rules._room import find_little_room
 from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
-from sightline.timeline.own_kernels import find_algorithm
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
 RULE = Rule("device-busy", "The GPU computes nearly all the time")
@@ -117,7 +121,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=_advise_fusing(run, profile)
             if moves
-            else (room.fix if room else _advise_algorithm(run, name)) + profile,
+            else (room.fix if room else advise_algorithm(run, name)) + profile,
             verify="sightline stats kernels AFTER",
         ),
         title=RULE.title if own_gaps is None else own_gaps.title,
@@ -146,15 +150,6 @@ def _advise_fusing(run: Run, profile: str) -> str:
         "saved counts",
     )
     return f"{fuse}; then {profile}"
-
-
-def _advise_algorithm(run: Run, name: str) -> str:
-    """What to try before a kernel of the program's own is tuned, where its name says what it is."""
-    launches = list_filled(run).filter(pl.col("name") == name)
-    if launches.is_empty() or not launches.item(0, "own"):
-        return ""
-    found = find_algorithm(name)
-    return f"{found.advice}; to see what holds it back, " if found else ""
 
 
 def _describe_roofs(run: Run, whole_ns: int) -> Iterator[str]:

@@ -36,6 +36,7 @@ from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.subjects.kernels.rules._launches import advise_algorithm
 from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
@@ -68,7 +69,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_several(top['instances'], 'instance')}, median {format_ns(top['median_ns'])}.",
         Evidence((top["name"],), where={"kernel": top["name"]}),
         Advice(
-            fix=f"profile it:  ncu --set full{choose_in_ncu(top['name'])} -c 1",
+            fix=advise_algorithm(run, top["name"])
+            + f"profile it:  ncu --set full{choose_in_ncu(top['name'])} -c 1",
             verify="sightline stats kernels AFTER",
         ),
         price=(make_price(top["total_ns"], "ns", cost_pct), None),

@@ -50,7 +50,8 @@ from sightline.subjects.memory.rules._shared import (
 from sightline.subjects.memory.tensor_kinds import classify_blocks
 
 RULE = Rule("forward-kept", "Results kept for a backward pass that never ran")
-LEAST_PCT = 40.0
+# Layers are several (ours); two blocks of one place are last time's result beside this one's.
+LEAST_PCT, LEAST_BLOCKS = 40.0, 4
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -64,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         alive = select_device(run.ask("peak_blocks"), peak).filter(of_modules)
         kept = alive.filter(pl.col("blocks") >= 2)
         size = sum_column(kept, "bytes")
-        if 100 * size < LEAST_PCT * whole:
+        if 100 * size < LEAST_PCT * whole or sum_column(kept, "blocks") < LEAST_BLOCKS:
             continue
         yield build_finding(
             RULE,

@@ -33,7 +33,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes
+from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
@@ -61,6 +61,13 @@ _FIX = {
     "temporary": "make the largest of these smaller: in place, in pieces, or by a fused operator",
     "input": "load what a step needs in that step, in the type that it is used in",
 }
+# So much of the peak in a few blocks of one place: what is made there is large as a whole (ours).
+_LARGE_PCT, _FEW_BLOCKS = 40.0, 3
+_IN_PIECES = (
+    "make it in pieces: of a model's logits take the loss in chunks (a fused linear cross-entropy) "
+    "or those of the last position alone, hold them in half precision, and let go of the last "
+    "round's (del) before the next is made"
+)
 _OTHERS = "see which lines allocate it:  sightline stats peak_blocks"
 
 
@@ -89,9 +96,11 @@ def check(run: Run) -> Iterator[Finding]:
             pl.col("of") == "kind", pl.col("without") == most
         )
         lower = sum_column(without, "gain_bytes")
+        place = _find_large(blocks, whole)
         yield build_finding(
             RULE,
-            f"At the peak of {format_bytes(whole)} on {name_device(peak)}: {shares}.",
+            f"At the peak of {format_bytes(whole)} on {name_device(peak)}: {shares}."
+            + (f" {place}" if place else ""),
             Evidence(
                 [
                     *list_places(blocks.filter(pl.col("kind") == most)),
@@ -104,7 +113,7 @@ def check(run: Run) -> Iterator[Finding]:
                 where=locate_device(peak),
             ),
             Advice(
-                fix=f"where less is needed: {_FIX.get(most, _OTHERS)}",
+                fix=f"where less is needed: {_IN_PIECES if place else _FIX.get(most, _OTHERS)}",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 sources=("PyTorch, Understanding CUDA Memory Usage", "ZeRO (arXiv 1910.02054)"),
             ),
@@ -112,3 +121,20 @@ def check(run: Run) -> Iterator[Finding]:
             method="the blocks that are allocated at the peak",
             severity="info",
         )
+
+
+def _find_large(blocks: pl.DataFrame, whole: int) -> str | None:
+    """What a few blocks of one place are that are most of the peak by themselves."""
+    places = (
+        blocks.filter(
+            pl.col("place").is_not_null() & pl.col("kind").is_in(["temporary", "activation"])
+        )
+        .group_by("place")
+        .agg(pl.col("bytes", "blocks").sum())
+        .filter(pl.col("blocks") <= _FEW_BLOCKS, 100 * pl.col("bytes") >= _LARGE_PCT * whole)
+        .sort("bytes", "place")
+    )
+    if places.is_empty():
+        return None
+    place, size, count = places.row(-1)
+    return f"{place} holds {format_bytes(size)} of it in {format_several(count, 'block')}."

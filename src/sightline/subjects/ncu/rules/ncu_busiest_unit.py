@@ -60,6 +60,10 @@ def _hit(case: Case) -> Hit | None:
     part = _find_busiest_part(case) if now.unit == SM else None
     if part is not None:
         text += f": {name_unit(part)}, at {format_pct(case.use(part) or 0.0)}"
+    asked = case.get(_REQUESTS) if now.unit == L1 else None
+    if asked is not None and asked >= LIMIT_PCT:
+        text += f": {format_pct(asked)} of the load and store instructions that it can take"
+        return Hit(case, 0.0, 0.0, text, _LOADS)
     stage = case.get(_DATA) if now.unit == L1 else None
     if stage is not None and stage < now.pct - _APART:
         text += (
@@ -81,8 +85,14 @@ def _find_busiest_part(case: Case) -> str | None:
 _HITS = "l1tex__t_sector_hit_rate.pct"
 _DATA = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
 _TAGS, _APART = "the L1's tags", 20.0
+# Instructions of the LSU that the L1 takes in, whatever each of them moves.
+_REQUESTS = "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed"
+_LOADS = "loads and stores"
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
 _LESS = {
+    _LOADS: "fewer loads and stores: wider ones (float4), values kept in registers, flat arrays in "
+    "place of pointers to follow, and less to look at for each result (a tree or a grid over what "
+    "is searched)",
     _TAGS: "let neighboring threads access neighboring addresses, so that a warp's access "
     "touches few sectors; load tiles through shared memory (a library's product does both); ncu "
     "--section MemoryWorkloadAnalysis_Tables names the accesses",
@@ -105,7 +115,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=[name for names in UNITS.values() for name in names],
-    more=(*METRICS, _HITS, _DATA),
+    more=(*METRICS, _HITS, _DATA, _REQUESTS),
     record="--section SpeedOfLight",
     fix=_advise,
     verify="sightline stats speed_of_light AFTER: a shorter duration",
