@@ -25,7 +25,8 @@ def rank_findings(
 ) -> list[Finding]:
     """What the recording was made for, the largest gain, then remarks, then abstentions.
 
-    Where start-up is most of a recording it leads, unless what repeats could gain a quarter of it.
+    Where start-up is most of a recording it leads, unless what repeats could gain a quarter of it;
+    so does a kernel that is most of the window.
     What happened once stands behind what each step loses, however much it takes.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
@@ -52,7 +53,12 @@ def rank_findings(
             (f := priced[i]).abstained,
             not f.is_asked,
             not (f.states_limit and SEGMENT in f.where and (f.cost_ns or 0) >= _AHEAD * most),
-            not (f.states_limit and 100 * most < MAJOR_PCT * max(window_ns, 1)),
+            not (
+                f.states_limit
+                and (
+                    100 * most < MAJOR_PCT * max(window_ns, 1) or (f.cost_ns or 0) >= _AHEAD * most
+                )
+            ),
             f.is_remark,
             f.severity == "info",
             share_of(f.rule) != OF_WINDOW,
