@@ -417,12 +417,12 @@ IMPORTERS = (
     ),
     Importer(
         name='nvidia_smi_mig',
-        label='nvidia-smi mig -lgip and -lgipp',
-        strong=(b'(?:\\A|\\n)\\| GPU instance profiles: +\\|\\r?\\n', b'(?:\\A|\\n)GPU {1,3}[0-9]{1,3} Profile ID {1,3}[0-9]{1,4} Placements? ?:'),
+        label='nvidia-smi mig -lgip, -lgipp, -lgi and -lci',
+        strong=(b'(?:\\A|\\n)\\| GPU instance profiles: +\\|\\r?\\n', b'(?:\\A|\\n)\\| (?:GPU|Compute) instances: +\\|\\r?\\n', b'(?:\\A|\\n)GPU {1,3}[0-9]{1,3} Profile ID {1,3}[0-9]{1,4} Placements? ?:'),
         weak=(),
         looks_like='GPU instance profiles, or GPU 0 Profile ID 19 Placements:',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/datacenter/tesla/mig-user-guide/',
     ),
     Importer(
@@ -1074,6 +1074,7 @@ LITERALS = {
     b'^FOLDER\\n(?:[^\\n]*\\n)*(?:META_DATA_EXPORT|StringIds)\\.(?:parquet|arrow) ': b'FOLDER\n',
     b'\\A(?:\\xef\\xbb\\xbf)?(?:timestamp|index|name|uuid|gpu_uuid|pci\\.bus_id|gpu_bus_id|driver_version|pstate|(?:utilization|memory|power|clocks|temperature|fan|ecc|pcie|clocks_event_reasons|clocks_throttle_reasons|driver_model|vbios_version|compute_cap|enforced)[\\w.]*)(?: \\[[\\w%/]+\\])?, (?:(?:timestamp|index|name|uuid|gpu_uuid|pci\\.bus_id|gpu_bus_id|driver_version|pstate|(?:utilization|memory|power|clocks|temperature|fan|ecc|pcie|clocks_event_reasons|clocks_throttle_reasons|driver_model|vbios_version|compute_cap|enforced)[\\w.]*)(?: \\[[\\w%/]+\\])?, )*(?:utilization|memory|power|clocks|temperature|fan|driver_model)\\.': b', ',
     b'(?:\\A|\\n)\\| GPU instance profiles: +\\|\\r?\\n': b'| GPU instance profiles:',
+    b'(?:\\A|\\n)\\| (?:GPU|Compute) instances: +\\|\\r?\\n': b' instances:',
     b'(?:\\A|\\n)GPU {1,3}[0-9]{1,3} Profile ID {1,3}[0-9]{1,4} Placements? ?:': b' Profile ID',
     b'(?:\\A|\\n)[ \\t]{0,20}GPU \\d{1,3}: [^\\n]{1,120}\\s{1,40}Link \\d{1,3}: (?:\\d[\\d.]* GB/s|<inactive>|[A-Z][A-Za-z0-9 ]{1,40}: \\S)': b'Link ',
     b'(?:\\A|\\n)[ \\t]{0,20}\\| NVIDIA-SMI [0-9][0-9.]{2,20} +(?:KMD|Driver) Version: ?[0-9]': b'| NVIDIA-SMI ',
