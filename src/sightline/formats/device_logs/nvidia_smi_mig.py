@@ -68,8 +68,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 if (number := read_number(value)) is not None:
                     samples.add(name, number[0] * scale, 0, device, profile, unit)
         elif (made := _INSTANCE.match(line)) is not None:
-            gpu, within, name, _, number, start, size = made.groups()
-            where = f"{name} instance {number}"
+            gpu, within, name, _, instance, start, size = made.groups()
+            where = f"{name} instance {instance}"
             where += "" if within is None else f" of GPU instance {within}"
             samples.add("instances made", 1, 0, int(gpu), where)
             if start is not None:
