@@ -77,3 +77,10 @@ def test_next_as_a_person_and_as_a_program_sees_it():
     checks = json.loads(sightline("next", LOADER, "--json").out)["checks"]
     assert len(checks) == 11
     assert checks[0]["name"] == "kernels" and checks[0]["state"] == "open"
+
+
+def test_the_hot_kernel_is_one_that_computes():
+    """Of three ranks, whose collectives take longer than any kernel, one after another."""
+    shown = sightline("next", ROOT / "examples" / "simulated-straggler")
+    assert "nccl" not in shown.out.lower()
+    assert "--kernel ampere_bf16" in shown.out
