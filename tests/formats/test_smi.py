@@ -387,6 +387,44 @@ def test_how_a_gpu_can_be_divided(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+INSTANCES = """+----------------------------------------------------+
+| GPU instances:                                     |
+| GPU   Name          Profile  Instance   Placement  |
+|                       ID       ID       Start:Size |
+|====================================================|
+|   0  MIG 3g.20gb       9        1          4:4     |
++----------------------------------------------------+
+|   1  MIG 1g.5gb       19       13          6:1     |
++----------------------------------------------------+
+"""
+COMPUTE = """+--------------------------------------------------------------------+
+| Compute instances:                                                 |
+| GPU     GPU       Name             Profile   Instance   Placement  |
+|       Instance                       ID        ID       Start:Size |
+|         ID                                                         |
+|====================================================================|
+|   0      1       MIG 1c.3g.20gb       0         2          0:1     |
++--------------------------------------------------------------------+
+"""
+
+
+def test_how_a_gpu_is_divided(tmp_path: Path) -> None:
+    rows = read(tmp_path, "lgi.txt", INSTANCES)
+    assert [(m, d, s, v) for m, _, d, s, _, v in rows] == [
+        ("instances made", 0, "MIG 3g.20gb instance 1", 1),
+        ("first slot", 0, "MIG 3g.20gb instance 1", 4),
+        ("slots", 0, "MIG 3g.20gb instance 1", 4),
+        ("instances made", 1, "MIG 1g.5gb instance 13", 1),
+        ("first slot", 1, "MIG 1g.5gb instance 13", 6),
+        ("slots", 1, "MIG 1g.5gb instance 13", 1),
+    ]
+    rows = read(tmp_path, "lci.txt", COMPUTE)
+    where = "MIG 1c.3g.20gb instance 2 of GPU instance 1"
+    assert [(m, d, s, v) for m, _, d, s, _, v in rows] == [
+        ("instances made", 0, where, 1), ("first slot", 0, where, 0), ("slots", 0, where, 1),
+    ]  # fmt: skip
+
+
 PMON = """# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command
 # Idx           #    C/G      %      %      %      %      %      %    name
     0          -     -      -      -      -      -      -      -    -

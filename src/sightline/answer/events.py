@@ -26,7 +26,8 @@ COLUMNS = (
     text("what", "the kind of event: kernel, memcpy, op, runtime, sched, ...", required=True),
     text("name", "what it was"),
     text("place", "device and stream, or process, thread and CPU"),
-    text("notes", "what else is known: who waited for whom, counters, all other fields"),
+    text("remarks", "who waited for whom, counters of the GPU meanwhile, the message of a call"),
+    text("notes", "all other fields that have a value"),
 )
 # Samples are no events: they are listed where they are asked for, or are all there is.
 _SAMPLES = ("counters", "cpu_samples")
@@ -100,7 +101,7 @@ def _list_table(
     own = _find(schema, _NAMES)
     kind = _find(schema, _KINDS)
     notes = _note_fields([c for c in table.columns if c.name not in (own, kind)])
-    frame = frame.with_columns(_notes=_join_notes([_note_more(run, name, frame), notes]))
+    frame = frame.with_columns(_remarks=_note_more(run, name, frame), _notes=notes)
     label = pl.lit(name.removesuffix("_events").rstrip("s").replace("_", " "))
     told = frame.select(
         time_ns=pl.col(start),
@@ -111,13 +112,16 @@ def _list_table(
         place=_join_notes(
             [_write_field(pl.col(c), word, " ") for c, word in _PLACES.items() if c in schema]
         ),
+        remarks=pl.col("_remarks"),
         notes=pl.col("_notes"),
     ).cast({column.name: column.dtype for column in COLUMNS})
-    clean = pl.col("name", "notes").str.replace_all(r"[\x00-\x1f\x7f]+", " ")
+    clean = pl.col("name", "remarks", "notes").str.replace_all(r"[\x00-\x1f\x7f]+", " ")
     told = told.with_columns(clean)
     if pattern is None:
         return told
-    words = pl.concat_str("what", "name", "place", "notes", separator=" ", ignore_nulls=True)
+    words = pl.concat_str(
+        "what", "name", "place", "remarks", "notes", separator=" ", ignore_nulls=True
+    )
     return told.filter(words.str.contains(pattern))
 
 

@@ -22,6 +22,7 @@ from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.run import Run
 from sightline.diagnosis.build import NOTABLE_PCT
 from sightline.errors import MissingDataError
+from sightline.timeline.communication_names import PATTERN
 
 DONE, OPEN, NOT_NEEDED = "done", "open", "not needed"
 _PROGRAM = "COMMAND"
@@ -108,15 +109,14 @@ def _measure_shares(run: Run) -> tuple[float, float, float]:
 
 
 def _find_kernel(run: Run) -> str | None:
-    """The kernel that takes most of the time, as it is recorded."""
+    """The kernel that computes most of the time, as it is recorded."""
     try:
         table = run.ask("kernels")
     except MissingDataError:
         return None
-    # A graph that was recorded whole is no kernel's name.
-    longest = table.filter(~pl.col("name").str.contains("^(?:CUDA|HIP) graph")).sort(
-        "total_ns", descending=True
-    )
+    # A graph that was recorded whole is no kernel's name, and what communicates waits for others.
+    left_out = f"^(?:CUDA|HIP) graph|{PATTERN}"
+    longest = table.filter(~pl.col("name").str.contains(left_out)).sort("total_ns", descending=True)
     return longest.item(0, "name") if longest.height else None
 
 

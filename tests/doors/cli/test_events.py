@@ -26,7 +26,7 @@ def test_a_timeline_says_who_waits_for_whom():
     assert head.split() == ["time", "(ms)", "event", "duration", "notes"]
     first = lines[0]
     assert "kernel: ncclDevKernel_AllReduce_Sum_bf16_RING_LL" in first
-    assert "rank 2 gpu 2 stream 20 waits 2.511 ms for rank 1 grid=24,1,1 block=544,1,1" in first
+    assert "waits 2.511 ms for rank 1 rank 2 gpu 2 stream 20 grid=24,1,1 block=544,1,1" in first
     # The rank that came last waits for nobody.
     assert not [line for line in lines if "rank 1 gpu 1" in line and "waits" in line]
 
@@ -56,7 +56,9 @@ def test_between_and_limit_and_grep():
 
 def test_events_as_data():
     rows = json.loads(sightline("events", JOB, "--only", "device_ops", "--json").out)
-    assert {"time_ns", "duration_ns", "rank", "what", "name", "place", "notes"} == set(rows[0])
+    assert {"time_ns", "duration_ns", "rank", "what", "name", "place", "remarks", "notes"} == set(
+        rows[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -69,11 +69,19 @@ def test_a_kernel_is_named_as_ncu_matches_it(kernel, name):
 def test_next_as_a_person_and_as_a_program_sees_it():
     shown = sightline("next", LOADER)
     assert shown.code == 0
-    head, command, *_ = shown.out.splitlines()
+    head, command, *_ = (line for line in shown.out.splitlines() if not line.startswith("    "))
     assert head.startswith("Next: Counters of the hot kernels")
     assert command.startswith("  sightline run --for kernels --kernel ampere_bf16")
+    assert all(len(line) <= 80 or line.startswith(" ") for line in shown.out.splitlines())
     assert "✓ Timeline of host and GPU" in shown.out
     assert "– Communication of all ranks" in shown.out
     checks = json.loads(sightline("next", LOADER, "--json").out)["checks"]
     assert len(checks) == 11
     assert checks[0]["name"] == "kernels" and checks[0]["state"] == "open"
+
+
+def test_the_hot_kernel_is_one_that_computes():
+    """Of three ranks, whose collectives take longer than any kernel, one after another."""
+    shown = sightline("next", ROOT / "examples" / "simulated-straggler")
+    assert "nccl" not in shown.out.lower()
+    assert "--kernel ampere_bf16" in shown.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ from sightline.record.collect.look import Awaited, Look, read_output
 from sightline.record.collect.lttng import list_userspace, rotate_session, split_events
 from sightline.record.collect.ncu_metrics import check_metrics
 from sightline.record.nvml.library import Unavailable
+from support import fakes
 from support.command import sightline
 
 OLD = {"options": ["gpu-metrics-device", "trace"], "traces": ["cuda", "nvtx", "osrt", "mpi", "ucx",
@@ -81,6 +83,31 @@ def test_a_report_of_each_rank():
     text = line_of(make("torchrun --nproc-per-node 2 t.py", backends=["nsys"]))
     assert text.startswith("torchrun --nproc-per-node 2 --no-python nsys profile --output ")
     assert "/r/rank%q{RANK}-1a-%p.nsys " in text and text.endswith(" python -u t.py")
+
+
+def test_only_chosen_ranks_are_recorded(tmp_path):
+    """A shell at each rank decides; a stand-in for nsys says that it was called, and goes on."""
+    fakes.program(
+        tmp_path, "nsys", '#!/bin/sh\nwhile [ "$1" != ./a.out ]; do shift; done; echo nsys\n'
+    )
+    fakes.program(tmp_path, "a.out", "#!/bin/sh\necho plain $1\n")
+    made = make("torchrun --no-python ./a.out x", backends=["nsys"])
+    path = f"{tmp_path}:{os.environ['PATH']}"
+
+    def start(rank: int, **chosen: object) -> str:
+        words = nsys.build_command(
+            made.command, Path("/r"), "host-1a.2.nsys", made.options | chosen
+        )
+        assert words[:2] == ["torchrun", "--no-python"]
+        env = {"PATH": path, "RANK": str(rank)}
+        done = subprocess.run(words[2:], cwd=tmp_path, env=env, capture_output=True, text=True,
+                              check=True)  # fmt: skip
+        return done.stdout.strip()
+
+    assert [start(rank, ranks=(0, 2)) for rank in range(3)] == ["nsys", "plain x", "nsys"]
+    assert [start(rank, every=2) for rank in range(3)] == ["nsys", "plain x", "nsys"]
+    assert start(2, ranks=(2,), every=4) == "plain x"
+    assert start(1) == "nsys"
 
 
 def test_captures_that_repeat(monkeypatch):

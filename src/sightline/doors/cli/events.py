@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 HELP = "every event of a recording as a line of text"
-_NAME = 38  # of 80 columns, with time, duration and a note
+_NAME, _LEAST = 38, 20  # columns of an event's name
+_BESIDE = 54  # of 80, for time, duration and a note such as 'waits 2.511 ms for rank 1'
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,13 +96,15 @@ def _print(frame: pl.DataFrame, zero: int) -> None:
     from sightline.core.units import format_ns
 
     width = find_width(sys.stdout) if sys.stdout.isatty() else None
-    print(f"{'time (ms)':>12}  {'event':<{_NAME}} {'duration':>10}  notes")
+    room = _NAME if width is None else max(_LEAST, min(_NAME, width - _BESIDE))
+    print(f"{'time (ms)':>12}  {'event':<{room}} {'duration':>10}  notes")
     several = frame.get_column("rank").n_unique() > 1
-    for at, length, rank, what, name, place, notes in frame.iter_rows():
+    for at, length, rank, what, name, place, remarks, notes in frame.iter_rows():
         event = f"{what}: {name}" if name else what
-        rest = [f"rank {rank}" if several and rank is not None else None, place, notes]
+        who = f"rank {rank}" if several and rank is not None else None
+        rest = [remarks, who, place, notes]
         took = "" if length is None else format_ns(length)
-        shown = f"{event[: _NAME - 1]}…" if len(event) > _NAME and width else event
-        line = f"{(at - zero) / 1e6:>12.3f}  {shown:<{_NAME}} {took:>10}  "
+        shown = f"{event[: room - 1]}…" if len(event) > room and width else event
+        line = f"{(at - zero) / 1e6:>12.3f}  {shown:<{room}} {took:>10}  "
         line += " ".join(text for text in rest if text)
         print((line if width is None else line[:width]).rstrip())

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     import json
+    import textwrap
     from dataclasses import asdict
 
     from sightline.answer.next_steps import OPEN, list_checks
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     first = checks[0]
     if first.state == OPEN:
-        print(f"Next: {first.title} – {first.why}")
+        print(textwrap.fill(f"Next: {first.title} – {first.why}", 80, subsequent_indent="      "))
         print(f"  {first.command}\n")
     else:
         print("Next: nothing: all that such a program needs is recorded\n")

@@ -523,8 +523,8 @@ def _dry_run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
         print(f"# {choice.backend}: {'yes' if choice.taken else 'no'}, {choice.why}")
     for flag, readers in list_unread(plan, plan.options):
         print(f"# {flag} has no effect here: it is for {_join(readers)}")
-    options = list_options(plan)
     recording = Recording(plan, folder, _ranks(args.ranks), args.every)
+    options = list_options(recording)
     told = environment(recording, {}, None)
     for name, value in told.items():
         print(

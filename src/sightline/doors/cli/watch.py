@@ -45,7 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--names",
         choices=("dcgm", "otel"),
         default="dcgm",
-        help="names of --metrics: dcgm-exporter's, or OpenTelemetry's",
+        help="names of --metrics and --otlp: dcgm-exporter's, or OpenTelemetry's",
+    )
+    parser.add_argument(
+        "--otlp",
+        metavar="URL",
+        help="push the metrics to a collector of OpenTelemetry, each 15 s (http://127.0.0.1:4318)",
     )
     parser.add_argument("--token-file", metavar="FILE", help="ask for the token in this file")
     parser.add_argument(
@@ -105,7 +110,7 @@ def _check(args: argparse.Namespace) -> None:
                 why=did_you_mean(name, list_sources()),
                 hint=f"There are:  {', '.join(list_sources())}",
             )
-    if not (args.output or args.metrics or args.policy or args.alert or args.list):
+    if not (args.output or args.metrics or args.otlp or args.policy or args.alert or args.list):
         raise RequestError(
             "there is nothing to do with the readings",
             hint="Keep them:  sightline watch -o gpu-history\n"
@@ -138,6 +143,7 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     if history is not None:
         keep_talk(history.place, LOG)
     server: Any = None
+    pusher = _open_pusher(args, latest) if args.otlp else None
     handlers: dict[signal.Signals, Any] = {}
     try:
         if args.metrics:
@@ -154,6 +160,8 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
             server.shutdown()
         if history is not None:
             history.close()
+        if pusher is not None:
+            pusher.close()
         if notifier is not None:
             notifier.close()
     if history is not None:
@@ -206,6 +214,15 @@ def _open_exporter(args: argparse.Namespace, latest: Latest) -> Any:
         raise RequestError(
             f"cannot serve metrics on {args.metrics}", why=error.strerror or str(error)
         ) from error
+
+
+def _open_pusher(args: argparse.Namespace, latest: Latest) -> Any:
+    import socket
+
+    from sightline.record.monitor.exporter import Collector
+    from sightline.record.monitor.otlp import Pusher
+
+    return Pusher(args.otlp, Collector(latest, args.names), _say_with_time, socket.gethostname())
 
 
 def _announce(args: argparse.Namespace, latest: Latest, server: Any) -> None:

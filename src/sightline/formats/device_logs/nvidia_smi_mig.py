@@ -1,7 +1,8 @@
-"""How a GPU can be divided: `nvidia-smi mig -lgip` (profiles) and `-lgipp` (where each may lie).
+"""How a GPU can be divided, and is, as `nvidia-smi mig` prints it.
 
-They say what is possible, not what happens: each number becomes one value of `counters`, with its
-profile as the source.
+-lgip lists profiles, -lgipp where each may lie, -lgi and -lci the instances that there are. They
+say what is possible or set, not what happens: each number becomes one value of `counters`, with its
+profile or instance as the source.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="nvidia_smi_mig",
-    label="nvidia-smi mig -lgip and -lgipp",
+    label="nvidia-smi mig -lgip, -lgipp, -lgi and -lci",
     strong=(
         rb"(?:\A|\n)\| GPU instance profiles: +\|\r?\n",
+        rb"(?:\A|\n)\| (?:GPU|Compute) instances: +\|\r?\n",
         rb"(?:\A|\n)GPU {1,3}[0-9]{1,3} Profile ID {1,3}[0-9]{1,4} Placements? ?:",
     ),
     weak=(),
     looks_like="GPU instance profiles, or GPU 0 Profile ID 19 Placements:",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
 )
 
@@ -37,6 +39,12 @@ _FIRST = re.compile(
 _SECOND = re.compile(r"^\|\s+(\d+)\s+(\d+)\s+(\d+)\s*\|\s*$")
 _PLACEMENT = re.compile(
     r"^GPU\s+(\d{1,4}) Profile ID\s+(\d{1,4}) Placements?\s*:\s*\{([\d,]+)\}:(\d+)\s*$"
+)
+# GPU, name, profile's and instance's ids, slot and slots; of compute instances the GPU instance,
+# too, and in older drivers no place.
+_INSTANCE = re.compile(
+    r"^\|\s+(\d{1,4})\s+(?:(\d{1,4})\s+)?(MIG \S+)\s+(\d{1,4})\s+(\d{1,4})"
+    r"(?:\s+(\d+):(\d+))?\s*\|\s*$"
 )
 _GIB = 1 << 30
 _FIRST_NAMES = (
@@ -59,6 +67,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 unit = "bytes" if scale == _GIB else ""
                 if (number := read_number(value)) is not None:
                     samples.add(name, number[0] * scale, 0, device, profile, unit)
+        elif (made := _INSTANCE.match(line)) is not None:
+            gpu, within, name, _, instance, start, size = made.groups()
+            where = f"{name} instance {instance}"
+            where += "" if within is None else f" of GPU instance {within}"
+            samples.add("instances made", 1, 0, int(gpu), where)
+            if start is not None:
+                samples.add("first slot", start, 0, int(gpu), where)
+                samples.add("slots", size, 0, int(gpu), where)
         elif second is not None and profile is not None:
             for name, value in zip(_SECOND_NAMES, second.groups(), strict=True):
                 samples.add(name, value, 0, device, profile)

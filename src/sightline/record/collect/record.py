@@ -155,7 +155,7 @@ def record_program(recording: Recording) -> Ended:
         plan.backends,
         recording.folder,
         f"host-{recording.mark}.{os.getpid()}",
-        list_options(plan),
+        list_options(recording),
     )
     began = time.monotonic_ns()
     child = Child(words, environment(recording, os.environ, address))
@@ -252,9 +252,12 @@ def _lock_clocks(recording: Recording) -> tuple[ClockLock | None, list[str]]:
     return lock, [f"clocks of {', '.join(lock.names)} locked to their base while it ran"]
 
 
-def list_options(plan: Plan) -> dict[str, Any]:
+def list_options(recording: Recording) -> dict[str, Any]:
     """What a backend's command line is made of."""
+    plan = recording.plan
     return {
+        "ranks": recording.ranks,
+        "every": recording.every,
         **plan.options,
         "question": plan.question,
         "mpi": any(Path(w).name in ("mpirun", "mpiexec", "srun") for w in plan.command),

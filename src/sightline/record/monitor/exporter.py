@@ -76,13 +76,14 @@ class Collector:
     def collect(self) -> Iterator[Family]:
         """A family for each name, with a sample for each thing that has a value."""
         families: dict[str, Family] = {}
-        for name, text, kind, labels, value in self._list_samples():
+        for name, text, kind, labels, value in self.list_samples():
             # The library ends a counter's name with _total; DCGM's names have no such end.
             family = families.setdefault(name, Family(name.removesuffix("_total"), text, kind))
             family.add_sample(name, labels, value)
         yield from families.values()
 
-    def _list_samples(self) -> Iterator[Sample]:
+    def list_samples(self) -> Iterator[Sample]:
+        """Name, help, type, labels and value of each thing that has one now."""
         latest = self._latest
         owners = self._find_owners()
         for kind in _KINDS:

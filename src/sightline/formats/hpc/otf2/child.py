@@ -13,7 +13,7 @@ from typing import Any
 import otf2  # type: ignore[import-not-found, import-untyped, unused-ignore]
 import polars as pl
 
-from sightline.formats.hpc.otf2.mpi import COLLECTIVE, MESSAGES, RECORD, Ranks
+from sightline.formats._otf2_records import COLLECTIVE, MESSAGES, RECORD, Ranks
 
 _ACCELERATORS = ("GPU", "ACCELERATOR_STREAM")
 _LAST = 2**62

@@ -13,6 +13,7 @@ from sightline.formats.system.ctf.classes import Metadata, MetadataError
 from sightline.formats.system.ctf.folders import METADATA, Trace, count_indexed, find_traces
 from sightline.formats.system.ctf.mapping import load_rules
 from sightline.formats.system.ctf.metadata import read_metadata
+from sightline.formats.system.ctf.otf2 import is_archive, rebuild
 from sightline.formats.system.ctf.rows import Meaning, find_meaning
 from sightline.formats.system.ctf.slices import (
     BATCH_EVENTS,
@@ -79,6 +80,11 @@ def read_recording(
         has_events = any(reading.events for reading, _ in opened)
         why = "none of its events has a time" if has_events else "its traces hold no event"
         raise DamagedError(f"cannot read {source.given}", why=why)
+    if "host_ops" in built.tables and is_archive(built.tables["host_ops"]):
+        made, left_out = rebuild(built.tables["host_ops"])
+        built.tables |= made
+        built.layers = tuple(made["host_ops"].get_column("layer").unique().sort())
+        notes += left_out
     recording = describe_recording([meaning.metadata for _, meaning in opened], built, options)
     return Imported(built.tables, recording, notes, built.large)
 

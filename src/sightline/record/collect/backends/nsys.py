@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,22 @@ def build_command(
         return [*_write_options(folder, name, options), *command]
     mark = name.removeprefix("host-").split(".")[0]
     own = f"rank%q{{{place.rank}}}-{mark}-%p.nsys"
-    return [*place.before, *_write_options(folder, own, options), *place.program]
+    around = _write_options(folder, own, options)
+    chosen = _choose_ranks(place.rank, options.get("ranks") or (), options.get("every") or 1)
+    if chosen is None:
+        return [*place.before, *around, *place.program]
+    # A shell at each rank decides, and becomes the program of those that are not chosen.
+    script = f'if {chosen}; then exec {shlex.join(around)} "$@"; fi; exec "$@"'
+    return [*place.before, "sh", "-c", script, "sh", *place.program]
+
+
+def _choose_ranks(variable: str, ranks: Sequence[int], every: int) -> str | None:
+    """A shell's condition that a rank is to be recorded; None where all are."""
+    number = f"${{{variable}:-0}}"
+    tests = [f"[ {' -o '.join(f'{number} -eq {rank}' for rank in ranks)} ]"] if ranks else []
+    if every > 1:
+        tests.append(f"[ $(({variable} % {every})) -eq 0 ]")
+    return " && ".join(tests) or None
 
 
 def _write_options(folder: Path, name: str, options: Mapping[str, Any]) -> list[str]:
