@@ -76,8 +76,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"{top['function']} itself takes {format_pct(share)} of the sampled CPU time{place}.",
         Evidence([f"{took} in the function itself"]),
         Advice(
-            fix="one operation on whole arrays instead of a loop over their elements, or compile "
-            "it (Numba, Cython); sightline flame shows who calls it"
+            fix="do what it loops over in fewer, larger calls (whole arrays with NumPy, whole "
+            "texts), or compile it (Numba, Cython); sightline flame shows who calls it"
             if is_python
             else f"see which instructions wait:  perf record PROGRAM;  perf annotate "
             f"{top['function']};  sightline flame shows who calls it",
