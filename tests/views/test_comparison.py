@@ -73,6 +73,11 @@ def test_what_happened(changed: dict[str, Any], said: str) -> None:
     assert explain_pair(_pair(**changed)) == said
 
 
+def test_nothing_is_said_of_launches_where_there_are_none() -> None:
+    none = {"before_instances": 0, "after_instances": 0, "before_total_ns": 0, "after_total_ns": 0}
+    assert explain_pair({"operator": None, "place": None, "kind": "same", **none}) == ""
+
+
 def test_signs() -> None:
     assert [format_change(x) for x in (4400, -12, 0)] == ["+4.400 µs", "−12 ns", "±0 ns"]
     shares = [format_change_pct(x) for x in (5.25, -0.01, 0, None, 12_345.0)]

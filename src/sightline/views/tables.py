@@ -141,18 +141,19 @@ def _table_within(
 def _order_by_worth(columns: tuple[Column, ...], cells: list[list[str]]) -> list[int]:
     """The columns, first those that a person misses least: what is no news, then numbers of rows.
 
-    Shares go last: they are what a table is read for.
+    Shares go last, and the first time, which is the sum: they are what a table is read for.
     Of equals the one nearest to the middle, or a little behind it, comes first: what a table is
     about and the sums stand at its left, what they come to at its right.
     """
     middle = 0.6 * len(columns)
+    sums = next((i for i, c in enumerate(columns) if c.unit == "ns" and not c.moment), None)
 
     def worth(i: int) -> int:
         if _is_same(cells[i]):
             return 0
         if _is_key(columns[i]):
             return 1
-        return 3 if columns[i].unit == "%" else 2
+        return 3 if columns[i].unit == "%" or i == sums else 2
 
     return sorted(range(len(columns)), key=lambda i: (worth(i), abs(i - middle)))
 

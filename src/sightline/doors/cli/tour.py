@@ -34,9 +34,9 @@ class Stop(NamedTuple):
 STOPS = (
     Stop(
         "Why is it slow?",
-        "A training loop was recorded for thirty steps. The report is one screen: where the time "
-        "went, and what to change, the largest gain first. A finding has what it costs, what "
-        "fixing it gains at most, its evidence, the fix, and how to check it.",
+        "A training loop on a CPU was recorded. The report is one screen: where the time went, "
+        "and what to change, the largest gain first. A finding has what it costs, what fixing it "
+        "could save, its evidence, the fix, and how to check it.",
         "sightline data-loading/recorded/baseline.sightline",
         24,
     ),
@@ -67,16 +67,30 @@ STOPS = (
         "sightline lab run data-loading --kept",
     ),
     Stop(
+        "And on a GPU?",
+        "The bar is the GPU's time now: compute, communication and copies that nothing overlaps, "
+        "idle. This recording is simulated, so that its cause is known: too few loader workers.",
+        "sightline gpu-data-loading/recorded/baseline.json.gz",
+        24,
+    ),
+    Stop(
         "What would another change bring?",
-        "The tables are open: SQL answers what no report asked.",
+        "Before a change is made, a replay of the recording with it says what it is worth: here "
+        "kernels twice as fast, on a GPU that waits for its data.",
+        "sightline whatif gpu-data-loading/recorded/baseline.json.gz --scale 'kernel:.*=0.5'",
+    ),
+    Stop(
+        "And what no report asks?",
+        "The tables are open: SQL reads them.",
         "sightline sql data-loading/recorded/baseline.sightline "
         "\"SELECT name, count(*) AS calls FROM host_ops WHERE layer = 'op' GROUP BY ALL "
         'ORDER BY calls DESC LIMIT 5"',
     ),
     Stop(
         "And many processes?",
-        "The same work on one, two and four processes of a machine with two CPUs: the factors "
-        "say where the speed-up is lost.",
+        "The same work on one, two and four processes of a machine with two CPUs. Each factor is "
+        "1 where nothing is lost: computation to slower work, balance to uneven work, "
+        "serialization to waiting for each other, transfer to messages.",
         "sightline scaling scaling-on-cpus/recorded/baseline-1.sightline "
         "scaling-on-cpus/recorded/baseline-2.sightline "
         "scaling-on-cpus/recorded/baseline-4.sightline",

@@ -119,13 +119,15 @@ def explain_equal_clock(data: dict[str, Any]) -> str | None:
 
 
 def explain_pair(row: dict[str, Any]) -> str:
-    """What happened to a pair of operations, as a sentence."""
+    """What happened to a pair of operations, as a sentence; nothing of time in no operation."""
     where = " in ".join(t for t in (row["operator"], row["place"]) if t)
     launches = [row["before_instances"], row["after_instances"]]
     each = [
         row[f"{side}_total_ns"] / n if n else None
         for side, n in zip(("before", "after"), launches, strict=True)
     ]
+    if not any(launches):
+        return ""
     told = [_number(n) for n in launches]
     kind = row["kind"]
     if kind in ("appeared", "vanished"):

@@ -54,7 +54,9 @@ def _list_results(data: dict[str, Any]) -> Iterator[tuple[str, str, str, int]]:
         rate = row["false_discovery_rate"]
         is_real = rate is not None and rate < ALPHA and row["level"] == "runs"
         if is_real and row["delta_ns"] > 0 and row["part"] != "idle":
-            text = f"{row['label']}: {format_change(row['delta_ns'])}; {explain_pair(row)}"
+            text = f"{row['label']}: {format_change(row['delta_ns'])}"
+            if happened := explain_pair(row):
+                text += f"; {happened}"
             yield OPERATION, "warning", text, row["delta_ns"]
     for row in data.get("findings") or ():
         if row["status"] == "new":
