@@ -81,3 +81,13 @@ def test_ranks_of_other_times_are_left_as_they_are() -> None:
 def test_a_rank_without_collectives() -> None:
     idle = replace(make_rank(1, 0, 4), rows=make_rank(1, 0, 4).rows.clear())
     assert cut_to_common([make_rank(0, 0, 4), idle])[1] is idle
+
+
+def test_groups_that_end_apart() -> None:
+    """Ranks of a job in groups, on one clock, one of them late: no place but the same."""
+    dice = np.random.default_rng(3)
+    ends = np.cumsum(np.tile([250_000, 300_000, 280_000, 900_000], 4))
+    first = make_rank(0, 0, 16, end_ns=pl.Series(ends))
+    for late_ns in (0, 150_000, 400_000):
+        own = ends + late_ns + dice.normal(0, 20_000, 16).astype(int)
+        assert find_shift(make_rank(1, 0, 16, end_ns=pl.Series(own)), first) == 0
