@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,14 +103,11 @@ def measure_memory(pids: list[int]) -> int:
 
 def list_tree(pids: list[int]) -> list[int]:
     """Processes and those that they started."""
-    import psutil
-
     found = list(pids)
-    for pid in pids:
-        try:
-            found += [child.pid for child in psutil.Process(pid).children(recursive=True)]
-        except psutil.Error:
-            continue
+    for pid in found:
+        for file in Path(f"/proc/{pid}/task").glob("*/children"):
+            with suppress(OSError):
+                found += map(int, file.read_text().split())
     return found
 
 
@@ -140,7 +137,7 @@ def main() -> None:
         ended = threading.Event()
 
         def watch() -> None:
-            while not ended.wait(0.5):
+            while not ended.wait(2.0):
                 pids = list_tree([process.pid, *(daemon.pid for daemon in daemons)])
                 most[0] = max(most[0], measure_memory(pids))
 
@@ -155,11 +152,14 @@ def main() -> None:
         told = json.loads(out)
         sent = sum(p.stat().st_size for p in (folder / "out.sightline").glob("*.ranks"))
         left = sum(1 for door in doors for _ in (door / "out").iterdir())
-        first = told["ranks"]["stragglers"][0] if told["ranks"] else None
+        stragglers = told["ranks"]["stragglers"] if told["ranks"] else []
+        first = stragglers[0] if stragglers else None
     recorded = sum(node["recorded"] for node in told["nodes"])
     alone = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
     print(f"{recorded} of {args.ranks} ranks on {args.nodes} nodes in {took:.1f} s")
     print(f"memory: {most[0] >> 20} MB of all, {alone} MB the largest, {idle >> 20} MB idle")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"processor time of all of it: {used.ru_utime + used.ru_stime:.0f} s")
     print(f"sent: {sent / 1e6:.1f} MB, {sent / max(recorded, 1) / 1e3:.1f} kB a rank; left: {left}")
     print(f"problems: {len(told['problems'])} {told['problems'][:2]}")
     if first:

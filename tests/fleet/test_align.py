@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from sightline.fleet.align import cut_to_common, find_shift
@@ -49,6 +50,16 @@ def test_clocks_apart_by_less_than_half_of_what_lies_between() -> None:
     assert find_shift(make_rank(1, 5, 20, clock_ns=-400), make_rank(0, 2, 30)) == 3
 
 
+def test_clocks_apart_by_several_collectives() -> None:
+    """What lies between two ends is never the same: 3 places, though clocks are 7.3 ms apart."""
+    dice = np.random.default_rng(5)
+    ends = np.cumsum(dice.normal(1_000_000, 50_000, 60)).astype(int)
+    noise = dice.normal(0, 2000, 60).astype(int)
+    for clock_ns in (0, 7_300_000, -7_300_000):
+        own = make_rank(1, 3, 40, end_ns=pl.Series(ends[3:43] + noise[3:43] + clock_ns))
+        assert find_shift(own, make_rank(0, 0, 60, end_ns=pl.Series(ends))) == 3
+
+
 def test_sequence_numbers_need_no_clock() -> None:
     own = make_rank(1, 5, 20, clock_ns=123_456_789, sequence=pl.int_range(105, 125))
     other = make_rank(0, 2, 30, sequence=pl.int_range(102, 132))
@@ -70,3 +81,13 @@ def test_ranks_of_other_times_are_left_as_they_are() -> None:
 def test_a_rank_without_collectives() -> None:
     idle = replace(make_rank(1, 0, 4), rows=make_rank(1, 0, 4).rows.clear())
     assert cut_to_common([make_rank(0, 0, 4), idle])[1] is idle
+
+
+def test_groups_that_end_apart() -> None:
+    """Ranks of a job in groups, on one clock, one of them late: no place but the same."""
+    dice = np.random.default_rng(3)
+    ends = np.cumsum(np.tile([250_000, 300_000, 280_000, 900_000], 4))
+    first = make_rank(0, 0, 16, end_ns=pl.Series(ends))
+    for late_ns in (0, 150_000, 400_000):
+        own = ends + late_ns + dice.normal(0, 20_000, 16).astype(int)
+        assert find_shift(make_rank(1, 0, 16, end_ns=pl.Series(own)), first) == 0

@@ -125,10 +125,13 @@ def collect_ranks(
         why = f"{lost[0][0]}: {lost[0][1]}" if lost else None
         raise InputError("no recording could be read", why=why)
     reduced = [ranks[number] for number in sorted(ranks)]
-    is_host = any(rank.rows.height and rank.rows.item(0, "kind") == HOST for rank in reduced)
-    if together or is_host:
-        reduced = cut_to_common(reduced)
-    return Reduced(reduced, lost, whose)
+    return Reduced(lay_over(reduced, together=together), lost, whose)
+
+
+def lay_over(ranks: list[Rank], *, together: bool = False) -> list[Rank]:
+    """The ranks, cut to what all recorded where their windows are of time: as of those of hosts."""
+    is_host = any(rank.rows.height and rank.rows.item(0, "kind") == HOST for rank in ranks)
+    return cut_to_common(ranks) if together or is_host else ranks
 
 
 # Why a recording that can be read has nothing to compare.

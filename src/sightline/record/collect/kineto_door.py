@@ -237,7 +237,8 @@ def _explain(error: OSError, address: str) -> RequestError:
         return RequestError(
             "another daemon tells PyTorch's profiler what to record",
             why="its socket, dynolog, is taken",
-            hint="Let it record:  dyno gputrace --pids P   or stop it meanwhile.",
+            hint="Let it record:  sightline capture   or, of dynolog,  dyno gputrace --pids P\n"
+            "Beside it:  --door DIR, for programs with KINETO_IPC_SOCKET_DIR=DIR  (docs/fleet.md)",
         )
     return RequestError(
         "PyTorch's profiler cannot be reached",

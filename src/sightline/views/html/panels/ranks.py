@@ -8,7 +8,7 @@ from sightline.core.page.declare import Block, Panel, View
 from sightline.errors import MissingDataError
 from sightline.fleet.answer import judge_ranks
 from sightline.fleet.job import LEAST_PEERS
-from sightline.fleet.read import Reduced, reduce_run
+from sightline.fleet.read import Reduced, lay_over, reduce_run
 from sightline.views.html.ranks import show_job
 
 PANEL = Panel("ranks", "Ranks", 75)
@@ -22,7 +22,8 @@ def data(view: View) -> list[Block]:
             "no ranks to compare", why=f"fewer than {LEAST_PEERS} ranks: neither is the usual one"
         )
     places = view.run.table("recordings").select("rank", "path").unique("rank", keep="first")
-    found = Reduced(list(reduce_run(view.run)), [], dict(places.drop_nulls().iter_rows()))
+    ranks = lay_over(list(reduce_run(view.run)))
+    found = Reduced(ranks, [], dict(places.drop_nulls().iter_rows()))
     if not any(rank.rows.height for rank in found.ranks) or len(found.ranks) < LEAST_PEERS:
         raise MissingDataError("no ranks to compare", why="no communication between them")
     answer = judge_ranks(found)
