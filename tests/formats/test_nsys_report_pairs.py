@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 import sightline
 from sightline.core import registry
+from sightline.core.model.declare import Finding
 from sightline.formats.nvidia._nsys import no_device, reading
 from sightline.formats.nvidia._nsys.report.database import ReportDatabase
 from support.corpus import list_recordings, name_recording
@@ -154,5 +156,10 @@ def test_answers_are_those_of_the_export(
             continue
         assert_frame_equal(ours.ask(analysis), wanted)
         answered += 1
-    assert ours.findings() == theirs.findings()
+    assert _forget_ending(ours.findings()) == _forget_ending(theirs.findings())
     assert answered >= 5
+
+
+def _forget_ending(found: list[Finding]) -> list[Finding]:
+    """The findings without the ending of the file that a person is told to record next."""
+    return [replace(f, verify=(f.verify or "").replace(".nsys-rep", ".sqlite")) for f in found]

@@ -131,7 +131,7 @@ def test_a_merge_that_was_cut_short_changes_nothing(sample: Sample, tmp_path: Pa
 
 
 def test_what_is_no_history(sample: Sample, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no history"):
+    with pytest.raises(InputError, match="holds no history"):
         read_runs(tmp_path, {})
     add_run(tmp_path, sample, {}, 1)
     with pytest.raises(MissingDataError, match="did you mean step_ns"):

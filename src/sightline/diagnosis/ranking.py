@@ -26,7 +26,7 @@ def rank_findings(
     """What the recording was made for, the largest gain, then remarks, then abstentions.
 
     Where start-up is most of a recording it leads, unless what repeats could gain a quarter of it;
-    so does a kernel that is most of the window.
+    so does a kernel that is most of the window, but for who changes options alone.
     What happened once stands behind what each step loses, however much it takes.
 
     A general finding, such as that launches come late, stands behind the narrower ones, unless it
@@ -47,6 +47,7 @@ def rank_findings(
         if f.severity != "info" and not _is_unsure(f) and ONCE not in f.where
     ]
     most = max(loud, default=0)
+    changes_options = any(_find_ahead(f) > 1 for f in priced if not f.abstained)
     order = sorted(
         range(len(priced)),
         key=lambda i: (
@@ -56,7 +57,8 @@ def rank_findings(
             not (
                 f.states_limit
                 and (
-                    100 * most < MAJOR_PCT * max(window_ns, 1) or (f.cost_ns or 0) >= _AHEAD * most
+                    100 * most < MAJOR_PCT * max(window_ns, 1)
+                    or (not changes_options and (f.cost_ns or 0) >= _AHEAD * max(most, 1))
                 )
             ),
             f.is_remark,
@@ -99,13 +101,18 @@ def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> 
     ]
 
 
+def _find_ahead(found: Finding) -> float:
+    """How far a finding of its subject stands ahead of others; 1 where it is none of options."""
+    subject = registry.subject_of("rules", found.rule.replace("-", "_"))
+    return 1.0 if subject is None else subject.ahead
+
+
 def _list_general(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[float]:
     """How many times as much as narrower ones each must gain to stand before them; 1: it is one.
 
     Beside a finding of a subject whose users change options only, those of others are general.
     """
-    subjects = [registry.subject_of("rules", f.rule.replace("-", "_")) for f in found]
-    ahead = [1.0 if subject is None else subject.ahead for subject in subjects]
+    ahead = [_find_ahead(f) for f in found]
     most = max(ahead, default=1.0)
     return [
         max(rules[f.rule].general if f.rule in rules else 1.0, most if mine < most else 1.0)

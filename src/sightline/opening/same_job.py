@@ -57,7 +57,7 @@ def _note_unproven(one: Given, job: Sequence[Given]) -> Quality:
     other = next(each.name for each in job if each is not one)
     return Quality(
         "unproven_job",
-        "warning",
+        "info",
         f"{_NOTHING_SHOWN.format(one.name, other)}; they are read as one job",
         None,
         f"Open {one.name} alone if it is another program's.",

@@ -51,13 +51,14 @@ RULE = Rule("hot-function", "Where the CPU's time goes")
 
 LEAST_PCT = 10.0
 LEAST_SAMPLES, LEAST_NS = 50, 200_000_000  # as many at 250 Hz, which samplers take at least
+LEAST_CALLS = 10  # a handful sets the runtime up (as for host-calls)
 _ANYONE = {f.avoid for f in list_host_functions() if "see the threads" in f.avoid}
 _MOSTLY_PCT = 50.0  # the larger part is what a person wants to know of first
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
-    if run.rows("device_ops") or has_operators(run):
+    if run.rows("device_ops") or has_operators(run) or _calls_gpu(run):
         return
     hot = read_hot_stacks(run)
     if hot is None or hot.total < (LEAST_NS if hot.unit == "ns" else LEAST_SAMPLES):
@@ -73,6 +74,12 @@ def check(run: Run) -> Iterator[Finding]:
         yield _report_runtimes(hot, ran, runtimes)
     elif 100 * longest >= LEAST_PCT:
         yield _report_running(hot, ran, named.row(0, named=True))
+
+
+def _calls_gpu(run: Run) -> bool:
+    """Whether calls of a GPU's runtime were recorded, which say more than samples."""
+    layers = run.columns("host_ops", ["layer"]).get_column("layer").cast(pl.String)
+    return int(layers.is_in(["runtime", "driver"]).sum()) >= LEAST_CALLS
 
 
 def _sum_runtimes(run: Run) -> list[tuple[Runtime, float]]:
@@ -173,7 +180,8 @@ def _report_waiting(hot: HotStacks, ran: pl.DataFrame, waits: pl.DataFrame) -> F
 def _advise(top: dict[str, Any]) -> str:
     if top["layer"] == "python":
         return (
-            "do it on whole arrays at once (NumPy), compile it (Numba, Cython), or do it less often"
+            "do what it loops over in fewer, larger calls (whole arrays with NumPy, whole texts), "
+            "compile it (Numba, Cython), or do it less often"
         )
     if top["line"] is not None:
         return "look at that line, and at what it reads and in which order"
