@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from sightline.core.packaged_rows import read_rows
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 CATALOGUE = "https://docs.nvidia.com/deploy/xid-errors/"
@@ -114,13 +115,11 @@ class Xid(NamedTuple):
 @cache
 def list_xids() -> Mapping[int, Xid]:
     """The catalogue by code."""
-    text = files("sightline.core").joinpath("xids.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return {
         int(code): Xid(
             int(code), name, text, now, then, event, tuple(filter(None, more.split(",")))
         )
-        for code, name, text, now, then, event, more in rows
+        for code, name, text, now, then, event, more in read_rows("sightline.core", "xids.tsv")
     }
 
 

@@ -10,11 +10,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 
+from sightline.core.packaged_rows import read_rows
 from sightline.core.registry import did_you_mean
 from sightline.errors import RequestError
 
+_HERE = "sightline.mig"  # where the tables lie
 WHOLE = "whole"  # a GPU that is not cut
 MEDIA = "+me"
 # The least share of what a name says that a real table shows: 16.0 GiB of H200's 1g.18gb.
@@ -106,16 +107,11 @@ def _estimate_share(family: Family, compute: int) -> float:
     return min(1.0, compute * slice_share)
 
 
-def _read_rows(name: str) -> list[list[str]]:
-    text = files("sightline.mig").joinpath(name).read_text(encoding="utf-8")
-    return [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
-
-
 @cache
 def list_families() -> Mapping[str, Family]:
     """The families by name."""
     shapes: dict[str, list[Shape]] = {}
-    for family, key, compute, memory, starts, most, gi in _read_rows("families.tsv"):
+    for family, key, compute, memory, starts, most, gi in read_rows(_HERE, "families.tsv"):
         shapes.setdefault(family, []).append(
             Shape(
                 key,
@@ -136,7 +132,9 @@ def list_families() -> Mapping[str, Family]:
 def list_models() -> tuple[Model, ...]:
     """All GPUs of the table, in its order."""
     models = []
-    for name, family_name, pci, sms, memory, driver, profiles, source in _read_rows("gpus.tsv"):
+    for name, family_name, pci, sms, memory, driver, profiles, source in read_rows(
+        _HERE, "gpus.tsv"
+    ):
         family = list_families()[family_name]
         whole = None if sms == "-" else int(sms)
         sizes = _read_sizes(profiles, family, whole)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from sightline.core.packaged_rows import read_rows
 
 # FLOP (or integer operations) per clock and unit, dense, with fp32 accumulation. Sources: the
 # architecture white papers of the vendors (Volta 2017, Turing 2018, Ampere GA100 2020 and GA102
@@ -146,11 +147,9 @@ class Gpu:
 @cache
 def load_table() -> tuple[Gpu, ...]:
     """All GPUs, the more specific names first."""
-    text = files("sightline.roofline").joinpath("hardware.tsv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     found: dict[str, dict[str, Cell]] = {}
-    for line in lines[1:]:
-        gpu, field, value, source, verified, *note = line.split("\t")
+    for row in read_rows("sightline.roofline", "hardware.tsv")[1:]:
+        gpu, field, value, source, verified, *note = row
         found.setdefault(gpu, {})[field] = Cell(value, source, verified, "".join(note))
     return tuple(Gpu(name, cells) for name, cells in found.items())
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
+
+from sightline.core.packaged_rows import read_rows
 
 # Kinds of rows; no core works in the first, and a thread sleeps in the second.
 IDLE, WAIT, LOCK, MEMORY, COPY, PACK, LOAD = (
@@ -35,9 +36,8 @@ class HostFunction(NamedTuple):
 @cache
 def list_host_functions() -> tuple[HostFunction, ...]:
     """The rows of the table, in their order: the first that matches counts."""
-    text = files("sightline.timeline").joinpath("host_functions.tsv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple(HostFunction(*line.split("\t")) for line in lines[1:])
+    _, *rows = read_rows("sightline.timeline", "host_functions.tsv")
+    return tuple(HostFunction(*row) for row in rows)
 
 
 def find_host_functions(frames: pl.DataFrame) -> pl.Series:

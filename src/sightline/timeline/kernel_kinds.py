@@ -6,12 +6,12 @@ Of a program with kernels of its own most have no kind.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
 
 from sightline.core.kernel_labels import shorten_kernel_name
+from sightline.core.packaged_rows import read_rows
 from sightline.timeline.communication_names import PATTERN as COMMUNICATION
 
 COLLECTIVE, PRODUCT, SOFTMAX = "communication", "matrix products", "softmax"
@@ -29,9 +29,8 @@ class KindOfName(NamedTuple):
 @cache
 def list_kinds() -> tuple[KindOfName, ...]:
     """The rows of the table, in their order: the first that matches counts."""
-    text = files("sightline.timeline").joinpath("kernel_kinds.tsv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple(KindOfName(*line.split("\t")) for line in lines[1:])
+    _, *rows = read_rows("sightline.timeline", "kernel_kinds.tsv")
+    return tuple(KindOfName(*row) for row in rows)
 
 
 def name_kinds(names: pl.Series) -> pl.Series:

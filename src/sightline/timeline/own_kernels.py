@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from sightline.core.kernel_labels import shorten_kernel_name
+from sightline.core.packaged_rows import read_rows
 
 
 class OwnKernel(NamedTuple):
@@ -27,9 +27,7 @@ class OwnKernel(NamedTuple):
 @cache
 def list_own_kernels() -> tuple[OwnKernel, ...]:
     """The rows of the table, in their order: the first that matches counts."""
-    text = files("sightline.timeline").joinpath("own_kernels.tsv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple(OwnKernel(*line.split("\t")) for line in lines[1:])
+    return tuple(OwnKernel(*row) for row in read_rows("sightline.timeline", "own_kernels.tsv")[1:])
 
 
 def find_algorithm(name: str) -> OwnKernel | None:

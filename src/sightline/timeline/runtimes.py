@@ -7,10 +7,11 @@ it has no name here, and gets neutral words.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
+
+from sightline.core.packaged_rows import read_rows
 
 # Kinds of rows: what happens once for each program, shape or type, and what comes again.
 COMPILE, TUNE, LOAD, COLLECT = "compile", "tune", "load", "collect"
@@ -43,9 +44,7 @@ class Runtime(NamedTuple):
 @cache
 def list_runtimes() -> tuple[Runtime, ...]:
     """The rows of the table, in their order: the first that matches counts."""
-    text = files("sightline.timeline").joinpath("runtimes.tsv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return tuple(Runtime(*line.split("\t")) for line in lines[1:])
+    return tuple(Runtime(*row) for row in read_rows("sightline.timeline", "runtimes.tsv")[1:])
 
 
 @cache

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
+from sightline.core.packaged_rows import read_rows
 from sightline.health.check import MEDIUM, UNCHECKED, Check, Verdict, fail
 from sightline.health.node import Gpu
 
@@ -14,11 +14,9 @@ _SOURCE = "Azure NHC's configurations of A100, H100 and H200 nodes (checks/bandw
 @cache
 def _list_thresholds() -> tuple[tuple[str, float | None, float | None], ...]:
     """Part of the product's name, GB/s to and from the host, GB/s from a peer."""
-    text = files("sightline.health.checks").joinpath("bandwidth.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if line and not line.startswith("#")]
     return tuple(
         (name, None if host == "-" else float(host), None if peer == "-" else float(peer))
-        for name, host, peer, _ in rows
+        for name, host, peer, _ in read_rows("sightline.health.checks", "bandwidth.tsv")
     )
 
 
