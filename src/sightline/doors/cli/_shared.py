@@ -39,14 +39,19 @@ def format_message(error: SightlineError) -> str:
     return "\n".join(lines)
 
 
-def add_recordings(parser: argparse.ArgumentParser) -> None:
-    """The recordings, the window, and whether names are kept."""
+def add_paths(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
+    """The recordings alone."""
     parser.add_argument(
         "recordings",
-        nargs="+",
+        nargs=nargs,
         metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one execution",
     )
+
+
+def add_recordings(parser: argparse.ArgumentParser) -> None:
+    """The recordings, the window, and whether names are kept."""
+    add_paths(parser)
     parser.add_argument(
         "--window",
         metavar="W",

@@ -17,7 +17,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sightline.doors.cli._output import add_exact, add_target, choose_table_format
-from sightline.doors.cli._shared import add_reading, count_rows, find_width, open_recordings
+from sightline.doors.cli._shared import (
+    add_paths,
+    add_reading,
+    count_rows,
+    find_width,
+    open_recordings,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,12 +34,7 @@ _BESIDE = 54  # of 80, for time, duration and a note such as 'waits 2.511 ms for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recordings",
-        nargs="+",
-        metavar="RECORDING",
-        help="files, folders, globs or .sightline stores, of one execution",
-    )
+    add_paths(parser)
     parser.add_argument(
         "--between",
         metavar="A..B",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 from sightline.doors.cli._output import add_exact, refuse_inputs
-from sightline.doors.cli._shared import add_reading, open_recordings
+from sightline.doors.cli._shared import add_paths, add_reading, open_recordings
 
 HELP = "write a run for another tool: perfetto, chrome, ctf2, parquet, csv, nsys-sqlite"
 
@@ -23,12 +23,7 @@ _TIMED = ("device_ops", "host_ops", "device_ranges", "counters")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recordings",
-        nargs="*",
-        metavar="RECORDING",
-        help="files, folders, globs or .sightline stores, of one execution",
-    )
+    add_paths(parser, nargs="*")
     parser.add_argument(
         "--to", "--format", metavar="FORMAT", help="see --list; else by the ending of -o"
     )

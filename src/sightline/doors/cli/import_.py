@@ -18,7 +18,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sightline.doors.cli._output import refuse_inputs
-from sightline.doors.cli._shared import add_reading, open_recordings
+from sightline.doors.cli._shared import add_paths, add_reading, open_recordings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,12 +29,7 @@ HELP = "keep recordings as a store of Parquet files"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recordings",
-        nargs="+",
-        metavar="RECORDING",
-        help="files, folders, globs or .sightline stores, of one execution",
-    )
+    add_paths(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="NAME.sightline", help="the store to write"
     )

@@ -14,18 +14,19 @@ from __future__ import annotations
 import argparse
 
 from sightline.doors.cli._output import add_exact, add_target, choose_table_format
-from sightline.doors.cli._shared import add_reading, count_rows, open_recordings, print_bytes
+from sightline.doors.cli._shared import (
+    add_paths,
+    add_reading,
+    count_rows,
+    open_recordings,
+    print_bytes,
+)
 
 HELP = "a question in SQL over the tables (sightline tables)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "recordings",
-        nargs="+",
-        metavar="RECORDING",
-        help="files, folders, globs or .sightline stores, of one execution",
-    )
+    add_paths(parser)
     parser.add_argument("query", metavar="QUERY", help="one SQL statement")
     parser.add_argument(
         "--format",
