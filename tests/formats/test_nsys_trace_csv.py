@@ -107,6 +107,12 @@ def test_units_stand_in_the_headers(tmp_path: Path, header: str, start: int) -> 
     assert ops.item(0, "start_ns") == start
 
 
+def test_times_keep_all_their_digits(tmp_path: Path) -> None:
+    """More digits than a 64-bit float has: 2 ns of a day would be lost."""
+    text = "Start (s),Duration (ns),CorrId,Name\n86400123.123456789,5,1,k\n"
+    assert read(tmp_path, text).tables["device_ops"].item(0, "start_ns") == 86_400_123_123_456_789
+
+
 def test_rows_that_are_none_are_counted(tmp_path: Path) -> None:
     text = f"{GPU}7000000,none,4,,,,,,,,,,,,,,,,,,k\n8000000\n{'9' * 30},1,5\n"
     imported = read(tmp_path, text)

@@ -22,6 +22,7 @@ from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats.nvidia._cells import scale_figure
 
 _UNIT = rb"(?:ns|nsec|us|usec|ms|msec|s|sec)"
 IMPORTER = Importer(
@@ -143,11 +144,7 @@ def _read_number(
     if not _NUMBER.match(text):
         return None
     unit = 1 if units is None else units.get(table.places[name][1].split("/")[0], 1)
-    try:
-        value = int(text) * unit if text.isdecimal() else round(float(text) * unit)
-    except (ValueError, OverflowError):
-        return None
-    return value if 0 <= value <= INT64_MAX else None
+    return scale_figure(text, unit)
 
 
 def _read_span(table: _Table, record: list[str]) -> tuple[int, int] | None:

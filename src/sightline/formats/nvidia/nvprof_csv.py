@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from sightline.core.model.source import Source
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats.nvidia._cells import scale_figure
 
 IMPORTER = Importer(
     name="nvprof_csv",
@@ -148,14 +148,10 @@ def _read_row(row: dict[str, tuple[str, str]], devices: dict[int, str]) -> dict[
 
 
 def _scale(cell: tuple[str, str] | None, units: dict[str, int]) -> int | None:
-    """A figure in ns or bytes, rounded half to even from its digits; null for none."""
-    if cell is None or not cell[0] or cell[1] not in units or len(cell[0]) > 40:
+    """A figure in ns or bytes; null for none."""
+    if cell is None or cell[1] not in units:
         return None
-    try:
-        value = Decimal(cell[0]) * units[cell[1]]
-    except InvalidOperation:
-        return None
-    return int(value.to_integral_value()) if value.is_finite() and 0 <= value <= INT64_MAX else None
+    return scale_figure(cell[0], units[cell[1]])
 
 
 def _count(cell: tuple[str, str] | None) -> int | None:
