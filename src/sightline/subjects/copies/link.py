@@ -129,11 +129,7 @@ def _measure_least(run: Run, copies: pl.DataFrame) -> int:
     """
     if not {"HtoD", "DtoH"} & set(copies.get_column("copy_kind").unique().to_list()):
         return 0
-    ops = run.table("device_ops", [*_DEVICE, "copy_kind", "bytes", "start_ns", "end_ns"])
-    large = ops.filter(
-        pl.col("copy_kind").is_in(list(_OTHER_WAY)) & (pl.col("bytes") >= SMALL_BYTES)
-    )
-    reached = 1e9 * float(large.select((pl.col("bytes") / _LENGTH).max()).item() or 0.0)
+    reached = 1e9 * find_fastest_rate(run)
     most = 0
     for device in run.table("devices").iter_rows(named=True):
         rate = find_host_link(device)
@@ -145,6 +141,15 @@ def _measure_least(run: Run, copies: pl.DataFrame) -> int:
         least = pl.min_horizontal(_LENGTH, pl.col("bytes") * 1e9 / max(rate, reached))
         most = max(most, int(mine.select(least.sum()).item() or 0))
     return most
+
+
+def find_fastest_rate(run: Run) -> float:
+    """The fastest rate at which a copy between host and device ran here, bytes/ns; 0 for none."""
+    ops = run.table("device_ops", ["copy_kind", "bytes", "start_ns", "end_ns"])
+    large = ops.filter(
+        pl.col("copy_kind").is_in(list(_OTHER_WAY)) & (pl.col("bytes") >= SMALL_BYTES)
+    )
+    return float(large.select((pl.col("bytes") / _LENGTH).max()).item() or 0.0)
 
 
 def _measure_link(run: Run) -> int:

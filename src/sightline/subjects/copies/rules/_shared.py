@@ -26,9 +26,9 @@ from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.diagnosis.operators import find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
-from sightline.subjects.copies.link import measure_link
+from sightline.subjects.copies.link import find_fastest_rate, measure_link
 from sightline.timeline.classes import COMPUTE, list_class
-from sightline.timeline.copies import SMALL_BYTES, ran_enough, select_copies
+from sightline.timeline.copies import ran_enough, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 
@@ -136,12 +136,8 @@ def _keep_sending(run: Run, found: Finding, copies: pl.DataFrame, alone_ns: int)
 
     It gains what they take over the fastest rate at which a copy between host and device ran here.
     """
-    length = pl.col("end_ns") - pl.col("start_ns")
-    rates = run.table("device_ops", ["copy_kind", "bytes", "start_ns", "end_ns"]).filter(
-        pl.col("copy_kind").is_in(["HtoD", "DtoH"]) & (pl.col("bytes") >= SMALL_BYTES)
-    )
-    best = rates.select((pl.col("bytes") / length).max()).item()
-    size = copies.get_column("bytes").sum()
+    best = find_fastest_rate(run)
+    size = sum_column(copies, "bytes")
     if found.gain_ns is None or not best or not size:
         return found
     least = int(size / best)
