@@ -313,7 +313,11 @@ def test_a_kernel_profile_has_its_code_with_heat(opened, tmp_path):
     assert (
         page.locator("#panel-profile section.table").count() == 1
     )  # the lines; the rest is folded
-    page.locator("#panel-profile summary", has_text="Code").click()
+    # Drawn as it is clicked, not a task later: what asks at once finds it whole.
+    click = (
+        "all => { all[0].click(); return all[0].parentElement.querySelectorAll('tbody tr').length }"
+    )
+    assert page.locator("#panel-profile summary", has_text="Code").evaluate_all(click) > 1
     code = page.locator("#panel-profile section.table", has_text="Instructions (SASS)")
     heat = "all => all.map(c => [c.textContent, c.style.getPropertyValue('--heat')])"
     cells = dict(code.locator("tbody td:nth-child(7)").evaluate_all(heat))

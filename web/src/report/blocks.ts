@@ -2,7 +2,7 @@
 
 import { curves, lines, shares } from "./charts";
 import type { Block } from "./data";
-import { h } from "../shared/dom";
+import { h, onOpening } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
 import { flow } from "./flow";
@@ -61,8 +61,8 @@ function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
 function group(block: { title: string; blocks: Block[] }, tools: Tools): HTMLElement {
   const holder = h("div", {});
   const whole = h("details", { class: "group" }, h("summary", {}, block.title), holder);
-  whole.addEventListener("toggle", () => {
-    if (whole.open && !holder.childElementCount) holder.replaceChildren(...block.blocks.map((one) => draw(one, tools)));
+  onOpening(whole, () => {
+    if (!holder.childElementCount) holder.replaceChildren(...block.blocks.map((one) => draw(one, tools)));
   });
   return whole;
 }
