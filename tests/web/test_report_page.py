@@ -381,10 +381,12 @@ def test_printing_shows_every_panel(opened, loading):
             colours: new Set(new Uint32Array(dots.data.buffer)).size,
             flame: Math.max(...boxes.map(b => Number(b.getAttribute('width')))),
             theme: document.documentElement.dataset.theme,
+            folded: [...document.querySelectorAll('.card details')].filter(d => !d.open).length,
           };
         }"""
     )
     assert drawn["hidden"] == 0
+    assert drawn["folded"] == 0
     assert drawn["colours"] > 20
     assert drawn["flame"] > 500
     assert drawn["theme"] == "light"
@@ -394,6 +396,7 @@ def test_printing_shows_every_panel(opened, loading):
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.locator(".panel:visible").count() == 1
+    assert page.locator(".card details[open]").count() == 0
 
 
 def test_the_keyboard_reaches_everything(opened, loading):

@@ -57,7 +57,7 @@ function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
     h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt }, light, dark));
 }
 
-/** Blocks under a title, drawn when it is opened, and for a printer. */
+/** Blocks under a title, drawn when it is opened. */
 function group(block: { title: string; blocks: Block[] }, tools: Tools): HTMLElement {
   const holder = h("div", {});
   const whole = h("details", { class: "group" }, h("summary", {}, block.title), holder);
