@@ -9,7 +9,7 @@ import polars as pl
 
 from sightline.core.algebra.intervals import find_gaps, measure_cover_between
 from sightline.core.algebra.latest import find_latest, find_next
-from sightline.core.algebra.lookup import Texts, find_rows, take_rows
+from sightline.core.algebra.lookup import Texts, find_rows, match_names, take_rows
 from sightline.core.algebra.trees import find_open_range
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import (
@@ -92,7 +92,18 @@ _IS_COST = pl.col("layer") == "overhead"
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
 # What is asked of a device operation.
-_OP = ("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
+_OP = (
+    "device_op_id",
+    *_BY,
+    "kind",
+    "name",
+    "start_ns",
+    "end_ns",
+    "launch_id",
+    "migration_cause",
+)
+# A call that asks for pages of unified memory; the moves that it brings name no call.
+_PREFETCH = r"^(?:cuda|cu|hip)MemPrefetch"
 _KEPT = (
     *_BY,
     "start_ns",
@@ -164,9 +175,9 @@ def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
 
 
 def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
-    ops = run.table("device_ops", _OP)
-    found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
     host = run.table("host_ops", ["host_op_id", *_THREAD, "name", "start_ns", "end_ns"])
+    ops = _find_prefetches(run.table("device_ops", _OP), host)
+    found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
     called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
     found = found.hstack(take_rows(calls, called))
@@ -223,6 +234,26 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
         "queued_op",
     )
     return found.select(*kept, *parts), deeds
+
+
+def _find_prefetches(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """The operations, where the first page that a prefetch brought has that call for its launch."""
+    asked = pl.col("migration_cause").eq_missing("user prefetch") & pl.col("launch_id").is_null()
+    rows = ops.select(asked).to_series().arg_true()
+    ops = ops.drop("migration_cause")
+    if rows.is_empty():
+        return ops
+    calls = host.filter(match_names(host, _PREFETCH))
+    moves = take_rows(ops, rows).with_columns(row=rows)
+    last = find_latest(moves, "start_ns", calls, "start_ns", ["rank"])
+    first = (
+        moves.with_columns(call=calls.get_column("host_op_id").gather(last))
+        .drop_nulls("call")
+        .sort("start_ns", "row")
+        .unique("call", keep="first", maintain_order=True)
+    )
+    launch = ops.get_column("launch_id").scatter(first.get_column("row"), first.get_column("call"))
+    return ops.with_columns(launch_id=launch)
 
 
 def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
