@@ -18,6 +18,8 @@ MAJOR_PCT = 10.0
 _AHEAD = 4
 # `Finding.where` holds it for what is said of start-up or the tail.
 SEGMENT = "segment"
+# And this for what a general rule says of one function that samples name: that is a narrow finding.
+NARROW = "is_narrow"
 
 
 def rank_findings(
@@ -115,7 +117,10 @@ def _list_general(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[f
     ahead = [_find_ahead(f) for f in found]
     most = max(ahead, default=1.0)
     return [
-        max(rules[f.rule].general if f.rule in rules else 1.0, most if mine < most else 1.0)
+        max(
+            rules[f.rule].general if f.rule in rules and NARROW not in f.where else 1.0,
+            most if mine < most else 1.0,
+        )
         for f, mine in zip(found, ahead, strict=True)
     ]
 
