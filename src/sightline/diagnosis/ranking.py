@@ -90,15 +90,17 @@ def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> 
     """Which findings are general ones that a narrower one comes before."""
     times = _list_general(found, rules)
     narrow = [
-        _weigh_gain(f)
+        f
         for f, general in zip(found, times, strict=True)
         if not (f.abstained or f.is_remark or f.severity == "info" or _is_unsure(f))
         and general == 1
         and share_of(f.rule) == OF_WINDOW
     ]
-    most = max(narrow, default=0)
+    apart = [f for f in narrow if f.rule in rules and rules[f.rule].apart]
+    most = max((_weigh_gain(f) for f in narrow if f not in apart), default=0)
+    beside = max((_weigh_gain(f) for f in apart), default=0)
     return [
-        general > 1 and _weigh_gain(f) < general * most
+        general > 1 and _weigh_gain(f) < max(general * most, beside)
         for f, general in zip(found, times, strict=True)
     ]
 

@@ -68,7 +68,7 @@ RULE = Rule(
     "The host cannot launch kernels fast enough",
     causes=(causes.LAUNCHES,),
     explains_lateness=True,
-    general=2,
+    general=4,
 )
 
 
