@@ -26,7 +26,9 @@ from sightline.subjects.memory.tensor_kinds import add_places, classify_blocks
 # Four fifths of the bytes have a twin; eight blocks and three sizes at least, a tenth of the peak
 # (ours: a graph is many tensors of few shapes, and less is not worth a change).
 TWINS, LEAST_BLOCKS, LEAST_SIZES, LEAST_PCT = 0.8, 8, 3, 10.0
-LEAST_STEPS = 2
+# A layer returns three things at most: its hidden states, keys and values (ours, after
+# transformers' ModelOutput); a graph keeps more of each.
+LEAST_STEPS, LEAST_STACKS = 2, 4
 _OF_STEPS = pl.col("kind").is_in(["temporary", "activation"]) & pl.col("stack_id").is_not_null()
 
 
@@ -53,8 +55,9 @@ def is_never_differentiated(run: Run) -> bool:
 def find_undifferentiated(run: Run, peak: dict[str, Any]) -> StepResults | None:
     """The step before's results at a peak, where no backward pass ever wants them.
 
-    Two steps' results at least were freed without one, and what is there was made in `forward`: a
-    single one may be a training of which the recording has no more.
+    Two steps' results at least were freed without one, since a single one may be a training of
+    which the recording has no more; and what is there was made in `forward`, by more lines than
+    return something: a program that runs without gradients may keep what its model returns.
     """
     if not is_never_differentiated(run):
         return None
@@ -62,9 +65,9 @@ def find_undifferentiated(run: Run, peak: dict[str, Any]) -> StepResults | None:
     if results is None or results.steps < LEAST_STEPS:
         return None
     in_module = add_places(run, results.twins).filter(pl.col("module").is_not_null())
-    return (
-        results if 2 * sum_column(in_module, "bytes") > sum_column(results.old, "bytes") else None
-    )
+    is_most = 2 * sum_column(in_module, "bytes") > sum_column(results.old, "bytes")
+    lines = in_module.get_column("stack_id").n_unique()
+    return results if is_most and lines >= LEAST_STACKS else None
 
 
 def find_step_results(run: Run, peak: dict[str, Any]) -> StepResults | None:

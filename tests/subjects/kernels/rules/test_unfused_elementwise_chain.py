@@ -103,7 +103,9 @@ def run_norms(folder: Path, *kernels: tuple[str, int]) -> Run:
 @pytest.mark.parametrize("norm", [CUDNN, MIOPEN, NATIVE])
 def test_a_batch_norm_of_inference_folds_into_the_convolution(tmp_path: Path, norm: str) -> None:
     """Without 150 µs; the 100 of the ReLU behind it stay."""
-    work = ((CONV, 300), ("nhwcToNchwKernel", 50), (norm, 150), (POINTWISE, 100), (CONV, 400))
+    scale = "elementwise_kernel<batch_norm_calc_invstd>"
+    between = ("nhwcToNchwKernel", 45), (scale, 5)
+    work = ((CONV, 300), *between, (norm, 150), (POINTWISE, 100), (CONV, 400))
     assert_speaks(
         run_norms(tmp_path, *work),
         RULE,

@@ -53,15 +53,17 @@ def test_silence(tmp_path: Path, made: list[int], held: list[int], between: int)
     assert_silent(opened(tmp_path, step(made, held, between)), "two-graphs")
 
 
-def run_passes(first: int, then: list[Entry] = []) -> dict:  # noqa: B006 - not changed
+def run_passes(first: int, then: list[Entry] = [], lines: int = 5) -> dict:  # noqa: B006
     """Passes `first` to 3, each of which frees the one before's results; pass 0 has none to free.
 
-    200,000 bytes of weights are there, so each peak has 486,720.
+    Blocks of so many lines of `forward`, with 200,000 bytes of weights: each peak has 486,720.
     """
+    stacks = [frames(f"model.py:{line}:forward", "t.py:1:run") for line in range(lines)]
     events: list[Entry] = [alloc(1, 200_000, 1, MAKE), *then]
     for n in range(first, 4):
         for i, size in enumerate(SIZES):
-            events.append(alloc(1_000_000 * (n + 1) + 20_000 * i, size, 1000 * n + i, LAYER))
+            stack = stacks[i // 3 % lines]
+            events.append(alloc(1_000_000 * (n + 1) + 20_000 * i, size, 1000 * n + i, stack))
         for i, size in enumerate(SIZES if n else []):
             events += free(1_000_000 * n + 20_000 * i, size, 1000 * n + 100 + i)
     return snapshot(events, [])
@@ -98,3 +100,10 @@ def test_every_step_holds_the_one_before(tmp_path: Path, first: int) -> None:
         evidence=["15 blocks from before this step" if first == 0 else "from before the recording"],
         fix="del loss, logits",
     )
+
+
+def test_what_a_model_returns_is_no_graph(tmp_path: Path) -> None:
+    """Hidden states, keys and values of all layers: `torch.no_grad()` may be there already."""
+    run = opened(tmp_path, run_passes(1, lines=3))
+    assert not [f for f in answers(run, "forward-kept") if "two passes" in f.summary]
+    assert [f.gain for f in answers(run, "two-graphs")] != []

@@ -19,6 +19,8 @@ _INFERS = r"bn_fw_inf|BatchNormFwdInfer"
 # PyTorch's own (ATen/native/cuda/Normalization.cuh) has one kernel for both, which in training
 # comes behind the statistics of its input. Without a backward pass no weight has to stay by itself.
 _APPLIES, _COLLECTS = r"batch_norm_transform_input", r"batch_norm_collect_statistics"
+# What stands between it and the convolution: 1/√(variance + ε) of each channel, and conversions.
+_PREPARES = rf"batch_norm_calc_invstd|{CONVERSION}"
 _BACKWARD = r"(?i)bn_bw|batch_?norm_?(?:backward|bwd)"
 FIXED_NORM = f"{_INFERS}|{_APPLIES}"
 _LANE = ["rank", "device_id", "stream_id"]
@@ -27,7 +29,7 @@ _LANE = ["rank", "device_id", "stream_id"]
 def list_fixed_norms(run: Run) -> pl.DataFrame:
     """Kernels of batch normalizations with fixed statistics: device_op_id, folds.
 
-    `folds`: right behind a convolution or product (but for a conversion of layouts), in a run
+    `folds`: right behind a convolution or product (but for what prepares it), in a run
     without a backward pass of batch normalization: its weights can hold it.
     """
     kernels = list_kernels(run).select("device_op_id", *_LANE)
@@ -43,7 +45,7 @@ def list_fixed_norms(run: Run) -> pl.DataFrame:
     linear = match_kernels(run, GEMM) | match_kernels(run, match_kind(CONVOLUTION))
     behind = (
         kernels.with_columns(linear=linear)
-        .filter(~match_kernels(run, CONVERSION))
+        .filter(~match_kernels(run, _PREPARES))
         .select("device_op_id", folds=pl.col("linear").shift(1).over(_LANE).fill_null(value=False))
     )
     return (

@@ -62,6 +62,8 @@ RULE = Rule("forward-kept", "Results kept for a backward pass that never ran")
 # Layers are several (ours); two blocks of one place are last time's result beside this one's.
 LEAST_PCT, LEAST_BLOCKS = 40.0, 4
 
+_DEL = "del of what a pass returned, before the next one, frees one of two; "
+
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding for each device."""
@@ -99,15 +101,16 @@ def check(run: Run) -> Iterator[Finding]:
                 where=locate_device(peak),
             ),
             Advice(
-                fix="with torch.inference_mode(): (or torch.no_grad()) around the forward pass; if "
-                "this is a training, record the backward pass, too",
+                fix="with torch.inference_mode(): (or torch.no_grad()) around the forward pass; "
+                + (_DEL if last else "")
+                + "if this is a training, record the backward pass, too",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 cause="autograd keeps the inputs and results of operators for a backward pass",
                 sources=("PyTorch, Autograd mechanics",),
             ),
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without these blocks, less the largest of them",
-            confidence="medium",
+            confidence="medium" if last is None else "high",
         )
 
 
