@@ -15,6 +15,7 @@ from sightline.core.packaged_rows import read_rows
 from sightline.timeline.communication_names import PATTERN as COMMUNICATION
 
 COLLECTIVE, PRODUCT, SOFTMAX = "communication", "matrix products", "softmax"
+CONVOLUTION = "convolution"
 
 
 class KindOfName(NamedTuple):
