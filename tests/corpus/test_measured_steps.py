@@ -45,11 +45,15 @@ def test_the_range_without_the_recorder_holds_the_clock_s_step() -> None:
 
 
 def test_every_fix_is_confirmed() -> None:
-    close, pairs = 0, 0
+    """But where the clock's own rounds overlap: nobody can call that faster, and nobody slower."""
+    off, pairs = 0, 0
     for row, paths in read_truth(TORCH):
         if len(paths) == 2:
             word, change = compare_pair(paths["before"], paths["after"])
-            assert word == "faster", row["name"]
-            close += abs(change + row["gain_pct"]) <= POINTS
+            rounds = row["rounds"]
+            apart = max(rounds["after"]) < min(rounds["before"])
+            assert word in ("faster", *([] if apart else ["inconclusive"])), row["name"]
+            assert change < 0, row["name"]
+            off += abs(change + row["gain_pct"]) > POINTS
             pairs += 1
-    assert close >= 0.65 * pairs
+    assert off <= 0.1 * pairs

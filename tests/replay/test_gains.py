@@ -7,9 +7,10 @@ from pathlib import Path
 import polars as pl
 
 from sightline.replay.gains import replay_gain
-from sightline.replay.replay import is_op, measure_span, remove_ops, replay_graph
+from sightline.replay.replay import is_op, measure_span, remove_ops, replay_graph, shorten_thinking
+from sightline.timeline.step_clock import list_steady_steps
 from support.simulated import simulated
-from support.traces import copy, kernel, opened
+from support.traces import call, copy, kernel, launch, opened, step
 
 
 def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
@@ -32,3 +33,22 @@ def test_idle_time_that_nothing_explains_does_not_end_with_what_follows_it(tmp_p
     ops = run.table("device_ops")
     gone = ops.filter(pl.col("kind") == "memcpy").get_column("device_op_id")
     assert replay_gain(run, lambda nodes: remove_ops(nodes, gone)).ns <= 11_000
+
+
+def test_what_precedes_the_first_operation_of_a_step_is_gained_too(tmp_path: Path) -> None:
+    """Six steps of 200 µs, of which the host works for 150 before it launches a kernel of 40."""
+    events = []
+    for number in range(6):
+        at = 200 * number
+        events += [step(number, at, 200), launch(at + 150, 5, number + 1)]
+        events += [
+            kernel("k", at + 157, 40, number + 1),
+            call("cudaDeviceSynchronize", at + 158, 41),
+        ]
+    run = opened(tmp_path, events).with_window("steady")
+    steps = list_steady_steps(run).height
+    assert steps == 5
+    gain = replay_gain(run, lambda nodes: shorten_thinking(nodes, nodes["prev_lag_ns"]))
+    assert steps * 195_000 <= gain.before_ns <= steps * 200_000
+    # What is left of a step: the launch, its latency, the kernel, and the return of the wait.
+    assert gain.after_ns <= steps * 50_000

@@ -21,7 +21,7 @@ from sightline.compare.fingerprint import reduce_sample
 from sightline.compare.host import compare_host
 from sightline.compare.launch_shapes import compare_shapes
 from sightline.compare.matching import ALONE, FUSED, list_pairs, match_leaves
-from sightline.compare.recorder import remove_recorders
+from sightline.compare.recorder import bring_to_one_pace
 from sightline.compare.sample import CPU_PARTS, GPU_PARTS, KEY, Sample, measure_groups
 from sightline.compare.statistics import (
     Difference,
@@ -60,7 +60,7 @@ def compare_samples(
     """
     if any(sample.run is None for sample in (*before, *after)):
         before, after = ([reduce_sample(s) for s in side] for side in (before, after))
-    before, after, recorder = remove_recorders(before, after)
+    before, after, recorder = bring_to_one_pace(before, after)
     sides = [average_leaves(side) for side in (before, after)]
     matched = match_leaves(*sides)
     pairs = list_pairs(matched)

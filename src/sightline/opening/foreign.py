@@ -222,7 +222,8 @@ _FOREIGN = (
         _SMI,
     ),
     Foreign(
-        rb"^(?:\s*GPU \d{1,3}: [^\n]{1,120}\(UUID: GPU-[^\n]*\n|\s*MIG \S+ [^\n]*\n?)+\s*$",
+        rb"\A\s*GPU \d{1,3}: [^\n]{1,120}\(UUID: GPU-[^\n]*"
+        rb"(?:\n[ \t\r]*(?:GPU \d{1,3}: [^\n]{1,120}\(UUID: GPU-[^\n]*|MIG \S+ [^\n]*)?)*\Z",
         "it is nvidia-smi's list of GPUs, and no measurement",
         _SMI,
     ),

@@ -11,7 +11,7 @@ CLUSTER_FILES: tuple[tuple[bytes, str, str | None], ...] = (
     (rb"\A\s*(?:The )?MIT License\b", "it is a licence", None),
     (rb"\A\s*\{[^{}]{0,200}\"\$schema\"\s*:", "it is a JSON schema: it says what files hold", None),
     (
-        rb"\A\s*\{?\s*\"?swagger\"?\s*:|\A(?:basePath|definitions): *\S*\n",
+        rb"\A\s*(?:\{\s*)?\"?swagger\"?\s*:|\A(?:basePath|definitions): *\S*\n",
         "it is the description of a REST API",
         None,
     ),

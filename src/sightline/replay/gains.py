@@ -7,12 +7,21 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.lookup import take_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.algebra.window import starts_in
 from sightline.core.model.run import Run
 from sightline.replay import critical_path as path
 from sightline.replay.graph import list_nodes
-from sightline.replay.replay import Times, follow_guesses, is_op, measure_span, replay_graph
+from sightline.replay.replay import (
+    ANCHORS,
+    Times,
+    follow_guesses,
+    is_op,
+    measure_span,
+    replay_graph,
+)
 from sightline.replay.resources import measure_least
 
 Change = Callable[[pl.DataFrame], pl.DataFrame]
@@ -59,13 +68,14 @@ def starts_in_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
 def replay_gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
     nodes = list_nodes(run)
-    inside, before = run.once(_measure_recorded)
+    inside, anchors, before = run.once(_measure_recorded)
     changed = change(nodes)
     times = replay_graph(changed)
     replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
     # A device whose work is left as it is needs no less time for it than before.
     least = min(measure_least(run, replayed, inside), before)
-    return Gain(before, max(measure_span(nodes, times, inside), least), replayed)
+    after = measure_span(nodes, times, inside, anchors)
+    return Gain(before, max(after, least), replayed)
 
 
 def replay_both(run: Run, change: Change) -> tuple[Gain, Gain]:
@@ -86,7 +96,7 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
 
     None where nothing is left of the window.
     """
-    inside, _ = run.once(_measure_recorded)
+    inside, _, _ = run.once(_measure_recorded)
     spans = (
         gain.replayed.select("rank", "device_id", "start_ns", "end_ns")
         .filter(inside)
@@ -107,12 +117,34 @@ def name_next_limit(run: Run, gain: Gain) -> tuple[str, float] | None:
     return name, 100 * ns / max(sum_column(shares, "ns"), 1)
 
 
-def _measure_recorded(run: Run) -> tuple[pl.Series, int]:
-    """Which nodes count, and from their first start to their last end as recorded, ns."""
+def _measure_recorded(run: Run) -> tuple[pl.Series, pl.DataFrame, int]:
+    """Which nodes count, what begins their windows, and how long these are as recorded, ns."""
     nodes = list_nodes(run)
     inside = starts_in_window(run, nodes)
+    anchors = _find_anchors(run, nodes, inside)
     times = Times(nodes.get_column("start_ns"), nodes.get_column("end_ns"))
-    return inside, measure_span(nodes, times, inside)
+    return inside, anchors, measure_span(nodes, times, inside, anchors)
+
+
+def _find_anchors(run: Run, nodes: pl.DataFrame, inside: pl.Series) -> pl.DataFrame:
+    """What a device's window begins behind, where that is before its first operation.
+
+    Columns rank, device_id, anchor (a node) and lead_ns, from that node's end to the window's
+    begin. A window of steps begins with the end of the step before: what passes from there to the
+    first operation is part of the step, and gone where its cause is.
+    """
+    device = ["rank", "device_id"]
+    windows = run.ask("windows").select(*device, begin="window_start_ns")
+    first = nodes.filter(inside).group_by(device).agg(first=pl.col("start_ns").min())
+    later = windows.join(first, on=device).filter(pl.col("first") > pl.col("begin"))
+    if later.is_empty():
+        return pl.DataFrame(schema=ANCHORS)
+    ended = nodes.select("rank", "end_ns", anchor="node").sort("end_ns")
+    rows = find_latest(later, "begin", ended, "end_ns", ["rank"])
+    found = later.hstack(take_rows(ended.select("anchor", "end_ns"), rows))
+    return found.drop_nulls("anchor").select(
+        *device, pl.col("anchor").cast(pl.Int64), lead_ns=pl.col("begin") - pl.col("end_ns")
+    )
 
 
 def sort_recorded(run: Run) -> pl.Series:

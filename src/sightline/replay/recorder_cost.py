@@ -26,7 +26,7 @@ from sightline.core.algebra.lookup import Texts, mark_rows
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import CUPTI_LAUNCH_NS, launches_kernels
 
-_MOST_OF_STRETCH_NS, _SHORT_FRAME_NS = 3_000, 20_000
+MOST_OF_STRETCH_NS, SHORT_FRAME_NS = 3_000, 20_000
 _HOT = 0.1  # the quantile of a recording's launch calls that count as hot
 # CUPTI's callbacks alone make a launch take 4 µs: hot ones took 4.0 to 7.4 µs in 29 recordings, and
 # take 2 to 3 µs while nobody records. Faster ones show no recorder, and their spread is their own.
@@ -37,8 +37,8 @@ _WAITS = 3
 _LEAST_CALLS = 50
 # A recorder makes the host's work at most five times as long: of 53 sides the most was 2.4.
 _LEAST_LEFT = 0.2
-_LAYERS = ("op", "python", "runtime", "driver")
-_THREAD = ["rank", "pid", "tid"]
+LAYERS = ("op", "python", "runtime", "driver")
+THREAD = ["rank", "pid", "tid"]
 
 
 @dataclass(frozen=True)
@@ -79,26 +79,40 @@ def estimate_costs(run: Run, nodes: pl.DataFrame) -> dict[int, RecorderCost]:
 
 def _add_up_stretches(run: Run, nodes: pl.DataFrame, rank: int) -> RecorderCost | None:
     """What the recorder took of the stretches between the events of a rank's launching threads."""
-    host = run.table("host_ops", [*_THREAD, "layer", "name", "start_ns", "end_ns", "depth"]).filter(
-        pl.col("rank") == rank, pl.col("layer").is_in(_LAYERS)
+    host = run.table("host_ops", [*THREAD, "layer", "name", "start_ns", "end_ns", "depth"]).filter(
+        pl.col("rank") == rank, pl.col("layer").is_in(LAYERS)
     )
     slowed = _measure_slowing(host.filter(pl.col("layer").is_in(["runtime", "driver"])))
     if slowed is None:
         return None
-    launching = nodes.filter(pl.col("rank") == rank).select(_THREAD).drop_nulls("tid").unique()
-    mine = host.join(launching, on=_THREAD, how="semi", nulls_equal=True)
-    is_frame = pl.col("layer") == "python"
+    launching = nodes.filter(pl.col("rank") == rank)
+    events = list_events(host, launching, pl.col("layer").alias("of"))
+    length = pl.col("at").shift(-1) - pl.col("at")
+    is_frame = pl.col("of") == "python"
+    taken = (slowed * length).clip(upper_bound=MOST_OF_STRETCH_NS).round().cast(pl.Int64)
+    framed = pl.when((is_frame | is_frame.shift(-1)) & (length < SHORT_FRAME_NS)).then(length)
+    return add_up_taken(events.select("at", taken=(taken + framed.otherwise(0)).shift(1)))
+
+
+def list_events(host: pl.DataFrame, launching: pl.DataFrame, *of: pl.Expr) -> pl.DataFrame:
+    """The begins and ends of what the threads of some nodes did, in order of time.
+
+    `host` are rows of host_ops; each event has its moment `at`, whether it `begins`, and `of` of
+    its row.
+    """
+    threads = launching.select(THREAD).drop_nulls("tid").unique()
+    mine = host.join(threads, on=THREAD, how="semi", nulls_equal=True)
     # Of events at one moment the outer one begins first and ends last.
     ends = [
-        mine.select(is_frame.alias("is_frame"), at="start_ns", turn="depth"),
-        mine.select(is_frame.alias("is_frame"), at="end_ns", turn=-pl.col("depth")),
+        mine.select(*of, at="start_ns", turn="depth", begins=pl.lit(value=True)),
+        mine.select(*of, at="end_ns", turn=-pl.col("depth"), begins=pl.lit(value=False)),
     ]
-    events = pl.concat(ends).sort("at", "turn", maintain_order=True)
-    length = pl.col("at").shift(-1) - pl.col("at")
-    in_frame = pl.col("is_frame") | pl.col("is_frame").shift(-1)
-    taken = (slowed * length).clip(upper_bound=_MOST_OF_STRETCH_NS).round().cast(pl.Int64)
-    framed = pl.when(in_frame & (length < _SHORT_FRAME_NS)).then(length).otherwise(0)
-    summed = events.select("at", taken=(taken + framed).shift(1).fill_null(0).cum_sum())
+    return pl.concat(ends).sort("at", "turn", maintain_order=True)
+
+
+def add_up_taken(taken: pl.DataFrame) -> RecorderCost:
+    """What was taken by each moment: `taken` ns by the moment `at`, in order of time."""
+    summed = taken.select("at", pl.col("taken").fill_null(0).cum_sum())
     # In order, so the last of a moment is the one before another: hashing them takes longer.
     known = summed.filter(pl.col("at").ne_missing(pl.col("at").shift(-1)))
     return RecorderCost(known.get_column("at"), known.get_column("taken"))

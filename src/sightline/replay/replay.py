@@ -19,6 +19,9 @@ from sightline.core.algebra.lookup import find_rows, mark_rows
 # What a node waits for, as compiled code reads it: a node, and the time from then on.
 EDGES = ("prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait", "wait_lag_ns")
 
+# What a device's window begins behind: a node, and the time from its end on.
+ANCHORS = {"rank": pl.Int64, "device_id": pl.Int64, "anchor": pl.Int64, "lead_ns": pl.Int64}
+
 
 @dataclass(frozen=True)
 class Times:
@@ -34,25 +37,33 @@ def replay_graph(nodes: pl.DataFrame) -> Times:
     return Times(*unpack_columns(native_replay(pack_columns(given))).get_columns())
 
 
-def measure_span(nodes: pl.DataFrame, times: Times, inside: pl.Series) -> int:
+def measure_span(
+    nodes: pl.DataFrame, times: Times, inside: pl.Series, anchors: pl.DataFrame | None = None
+) -> int:
     """From the first start to the last end of the operations that count, of the slowest device.
 
     A first operation that begins later than it was recorded moves no begin: what is before it then
-    is still part of the window.
+    is still part of the window. A device with an anchor (ANCHORS) begins so long after its end.
     """
     started = pl.select(pl.min_horizontal(times.start, nodes.get_column("start_ns"))).to_series()
     devices = nodes.select("rank", "device_id")
-    if is_one_group(devices, devices.columns):
+    held = anchors is not None and anchors.height > 0
+    if not held and is_one_group(devices, devices.columns):
         last, first = times.end.filter(inside).max(), started.filter(inside).min()
         return int(last) - int(first) if isinstance(last, int) and isinstance(first, int) else 0
     spans = (
         devices.with_columns(start=started, end=times.end)
         .filter(inside)
         .group_by("rank", "device_id")
-        .agg(span=pl.col("end").max() - pl.col("start").min())
-        .get_column("span")
+        .agg(begin=pl.col("start").min(), end=pl.col("end").max())
     )
-    return int(spans.max() or 0)  # type: ignore[arg-type]
+    if anchors is not None and held:
+        begin = times.end.gather(anchors.get_column("anchor")) + anchors.get_column("lead_ns")
+        behind = anchors.select("rank", "device_id", held=begin)
+        spans = spans.join(behind, on=["rank", "device_id"], how="left").with_columns(
+            begin=pl.coalesce("held", "begin")
+        )
+    return int(spans.select((pl.col("end") - pl.col("begin")).max()).item() or 0)
 
 
 def follow_guesses(nodes: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,7 @@ it is the recorded one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,7 @@ from sightline.replay.gains import starts_in_window
 from sightline.replay.graph import list_nodes
 from sightline.replay.recorder_cost import RecorderCost, contract_nodes, estimate_costs
 from sightline.replay.replay import is_op, replay_graph
+from sightline.replay.side_costs import estimate_side_costs
 from sightline.timeline.step_clock import list_steady_steps
 
 # A recorder that takes less of the run changes no answer: so much do runs of one program differ.
@@ -128,17 +129,48 @@ def remove_recorder(run: Run) -> Unrecorded | None:
     return run.once(_remove_recorder)
 
 
+def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
+    """Several runs of one program without their recorders, at one pace of the host.
+
+    Each is None where it is as recorded. Where a tool that records no operators made one of them,
+    their hosts' pace is not known, and each is by itself.
+    """
+    if not all(_is_kineto(run) for run in runs):
+        return [remove_recorder(run) for run in runs]
+    nodes = [list_nodes(run) if _may_be_slower(run) else None for run in runs]
+    known = [(run, mine) for run, mine in zip(runs, nodes, strict=True) if mine is not None]
+    costs = iter(estimate_side_costs([run for run, _ in known], [mine for _, mine in known]))
+    return [
+        None if mine is None else _remove(run, mine, next(costs))
+        for run, mine in zip(runs, nodes, strict=True)
+    ]
+
+
+def _is_kineto(run: Run) -> bool:
+    return set(run.table("recordings", ["format"]).get_column("format")) == {"kineto"}
+
+
 def _remove_recorder(run: Run) -> Unrecorded | None:
-    chosen = run.window or "steady"
-    if chosen != "steady" and not chosen.startswith("step:"):
-        return None
-    if isinstance(run, UnrecordedRun) or not (run.rows("device_ops") and run.rows("host_ops")):
+    if not _may_be_slower(run):
         return None
     nodes = list_nodes(run)
+    return _remove(run, nodes, estimate_costs(run, nodes))
+
+
+def _may_be_slower(run: Run) -> bool:
+    """Whether the host may have made the run longer at all: a device waits for it."""
+    chosen = run.window or "steady"
+    if chosen != "steady" and not chosen.startswith("step:"):
+        return False
+    if isinstance(run, UnrecordedRun) or not (run.rows("device_ops") and run.rows("host_ops")):
+        return False
+    nodes = list_nodes(run)
     inside = starts_in_window(run.with_window(None), nodes)
-    if _measure_idle(nodes.filter(inside)) < LEAST_SHARE:
-        return None
-    costs = estimate_costs(run, nodes)
+    return _measure_idle(nodes.filter(inside)) >= LEAST_SHARE
+
+
+def _remove(run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> Unrecorded | None:
+    """The run without these costs; None where they make it no shorter."""
     if not any(cost.is_any for cost in costs.values()):
         return None
     before = _measure_length(run)

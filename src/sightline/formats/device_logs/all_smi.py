@@ -23,7 +23,7 @@ IMPORTER = Importer(
     label="all-smi record and snapshot (JSON)",
     strong=(
         rb'\A\s*\{[^\n]{0,4000}"all_smi_version"\s*:',
-        rb'\A\s*\[?\s*\{\s*"schema"\s*:\s*\d+\s*,\s*"timestamp"\s*:\s*"[^"]{10,40}"\s*,\s*"hostname"',
+        rb'\A\s*(?:\[\s*)?\{\s*"schema"\s*:\s*\d+\s*,\s*"timestamp"\s*:\s*"[^"]{10,40}"\s*,\s*"hostname"',
     ),
     weak=(),
     looks_like="a header with all_smi_version, or objects with schema, timestamp, hostname, gpus",

@@ -36,7 +36,7 @@ IMPORTER = Importer(
         rb"\A(?:\xef\xbb\xbf)?(?:WARNING[^\n]*\n)*(?:timestamp,)?gpu,(?:xcp,)?"
         + _FIRST
         + rb"[,\r\n]",
-        rb'\A(?:WARNING[^\n]*\n)*\s*(?:\{\s*"gpu_data"\s*:\s*)?\[?\s*\{\s*'
+        rb'\A(?:WARNING[^\n]*\n)*\s*(?:\{\s*"gpu_data"\s*:\s*)?(?:\[\s*)?\{\s*'
         rb'(?:"timestamp"\s*:\s*[\d.]+\s*,\s*)?"gpu"\s*:\s*\d+\s*,\s*"' + _FIRST + rb'"\s*:',
     ),
     weak=(),

@@ -29,9 +29,10 @@ IMPORTER = Importer(
     name="nsys_trace_csv",
     label="Traces of nsys stats (CSV)",
     strong=(
-        # Lines that nsys stats prints before a report: notices, and what it processes.
+        # Lines that nsys stats prints before a report: notices, and what it processes. Each is
+        # whole: a line that could be cut anywhere is cut in every way where nothing matches.
         rb"\A(?:\xef\xbb\xbf)?"
-        rb"(?:(?:NOTICE|Processing|Generating|Exporting| |\t|\*|\r?\n)[^\n]*\n?){0,20}"
+        rb"(?:(?:NOTICE|Processing|Generating|Exporting|[ \t*])[^\n]*\n|\r?\n){0,20}[ \t]*"
         rb'"?Start ?\(' + _UNIT + rb'\)"?,"?(?:End ?\(' + _UNIT + rb'\)"?,"?)?Duration ?\('
         + _UNIT + rb'\)"?,"?(?:CorrId|Name|DurChild)',
         rb"^FOLDER\n(?:[^\n]*\n)*[^\n]*cuda_gpu_trace\.csv ",

@@ -17,7 +17,7 @@ IMPORTER = Importer(
         rb'^\{ "traceEvents":\[\{\}\r?\n,\{"args":\{"name":"',
         rb"(?:^|\n)\d{9,19}:\d{9,19} \d+:\d+ [A-Za-z_]",
         rb"(?:^|\n)\d{9,19} \d+:\d+ [0-4]:\d+:\"",
-        rb"(?:^|\n)\s*:\w+\s*: correlation_id\(\d+\) time_ns\(\d+:\d+\)",
+        rb"(?:^|\n)[ \t]*:\w+\s*: correlation_id\(\d+\) time_ns\(\d+:\d+\)",
         rb"(?:^|\n)Dispatch_ID\(\d+\), GPU_ID\(\d+\), ",
         rb"(?:^|\n)Domain\([A-Z_]+\), (?:Function|Operation_Name|Kernel_Name|Timestamp)\(",
     ),

@@ -16,7 +16,7 @@ IMPORTER = Importer(
     name="inductor",
     label="PyTorch Inductor: generated code, TORCH_TRACE log",
     strong=(
-        rb"\A(?:[VIWE]\d{4} [\d:.]+ \d+ [^\n]*\n|\s*)*# AOT ID: \[",
+        rb"\A(?:[VIWE]\d{4} [\d:.]+ \d+ [^\n]*\n|\s)*# AOT ID: \[",
         rb"(?:\A|\n)[VI]\d{4} [\d:.]+ \d+ [^\n]*\[__output_code\] (?:Output code:|# AOT ID)",
         rb"\A[VI]\d{4} [\d:.]+ \d+ \S+\] \{\"(?:chromium_event|dynamo_start|str|artifact|stack)\"",
         rb"\AFOLDER\n(?:[^\n]*\n)*output_code\.py ",
