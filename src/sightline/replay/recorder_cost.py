@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.core.algebra.lookup import Texts, mark_rows
+from sightline.core.algebra.lookup import Texts, keep_matching, mark_rows
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import CUPTI_LAUNCH_NS, launches_kernels
 
@@ -86,14 +86,17 @@ def _add_up_stretches(run: Run, nodes: pl.DataFrame, rank: int) -> RecorderCost 
     if slowed is None:
         return None
     launching = nodes.filter(pl.col("rank") == rank).select(_THREAD).drop_nulls("tid").unique()
-    mine = host.join(launching, on=_THREAD, how="semi", nulls_equal=True)
+    mine = keep_matching(host, launching, _THREAD)
     is_frame = pl.col("layer") == "python"
     # Of events at one moment the outer one begins first and ends last.
     ends = [
         mine.select(is_frame.alias("is_frame"), at="start_ns", turn="depth"),
         mine.select(is_frame.alias("is_frame"), at="end_ns", turn=-pl.col("depth")),
     ]
-    events = pl.concat(ends).sort("at", "turn", maintain_order=True)
+    events = pl.concat(ends)
+    # Without frames it says nothing which event of a moment comes first, and one key sorts faster.
+    turns = ["turn"] if events.get_column("is_frame").any() else []
+    events = events.sort("at", *turns, maintain_order=True)
     length = pl.col("at").shift(-1) - pl.col("at")
     in_frame = pl.col("is_frame") | pl.col("is_frame").shift(-1)
     taken = (slowed * length).clip(upper_bound=_MOST_OF_STRETCH_NS).round().cast(pl.Int64)

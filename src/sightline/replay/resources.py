@@ -11,7 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.lookup import find_rows, number_groups
 from sightline.core.model.run import Run
 from sightline.replay.graph import list_nodes
 from sightline.replay.replay import is_op
@@ -52,7 +52,8 @@ def list_shares(ops: pl.DataFrame, devices: pl.DataFrame) -> pl.Series:
 
     `ops` hold rank, device_id and the columns of a launch's shape; `devices` are the run's.
     """
-    known = ops.join(
+    kind_of, kinds = number_groups(ops, [*_DEVICE, *_SHAPE])
+    known = kinds.join(
         devices.select(
             *_DEVICE, "sm_count", "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm"
         ),
@@ -74,7 +75,8 @@ def list_shares(ops: pl.DataFrame, devices: pl.DataFrame) -> pl.Series:
     )
     blocks = pl.col("grid_x") * pl.col("grid_y") * pl.col("grid_z")
     share = blocks / (pl.col("sm_count") * pl.max_horizontal(fit, pl.lit(1)))
-    return known.select(share.clip(0.0, 1.0).fill_null(1.0).fill_nan(1.0)).to_series()
+    shares = known.select(share.clip(0.0, 1.0).fill_null(1.0).fill_nan(1.0)).to_series()
+    return shares.gather(kind_of)
 
 
 def _list_demands(run: Run) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from sightline._native import partition as native_partition
 from sightline.core.algebra.arrow import pack_numbers, unpack_columns
 from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import find_varying, select_varying
+from sightline.core.algebra.order import sort_rows
 from sightline.core.model.constants import find_single_values
 
 
@@ -154,13 +155,11 @@ def count_open_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: st
         entered, left = entered.over(by), pl.int_range(1, pl.len() + 1).over(by)
     else:
         left, by = pl.int_range(1, pl.len() + 1), []
-    gone = rows.filter(stays).select(*by, "leave").sort("leave").with_columns(left=left)
+    gone = sort_rows(rows.filter(stays).select(*by, "leave"), ["leave"]).with_columns(left=left)
     out = gone.get_column("left").gather(find_latest(rows, "enter", gone, "leave", by))
+    in_order = sort_rows(rows.with_columns(left=out), ["enter", "_row"])
     return (
-        rows.with_columns(left=out)
-        .sort("enter", "_row")
-        .with_columns(entered=entered)
-        .sort("_row")
+        sort_rows(in_order.with_columns(entered=entered), ["_row"])
         .select(depth=(pl.col("entered") - pl.col("left").fill_null(0)).cast(pl.Int64))
         .to_series()
     )

@@ -62,6 +62,14 @@ def keep_rows(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
     return frame if mask.all() else frame.filter(mask)
 
 
+def keep_matching(frame: pl.DataFrame, known: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The rows whose `by` is that of a row of `known`, where nulls are equal."""
+    on = find_varying(by, frame, known)
+    if known.is_empty() or on:
+        return frame.join(known, on=on or list(by), how="semi", nulls_equal=True)
+    return frame
+
+
 def add_up_rows(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame:
     """For each of `height` places the sums of the values that `rows` says are for it, else 0.
 
@@ -96,6 +104,8 @@ def _number_values(column: pl.Series) -> pl.Series:
         return column
     if column.dtype == pl.String:
         return _place_texts(column)[0].alias(column.name)
+    if column.dtype == pl.Categorical:
+        return column.to_physical()
     return column.rank("dense")
 
 
@@ -146,7 +156,13 @@ class Texts:
 
     def match(self, pattern: str) -> pl.Series:
         """Which rows' text matches a pattern."""
-        matches = self.different.str.contains(pattern)
+        return self._mark(self.different.str.contains(pattern))
+
+    def mark(self, chosen: pl.Series) -> pl.Series:
+        """Which rows' text is one of these."""
+        return self._mark(self.different.is_in(chosen.implode()))
+
+    def _mark(self, matches: pl.Series) -> pl.Series:
         matching = matches.arg_true().to_list()
         if not matching:
             return pl.repeat(value=False, n=self.places.len(), eager=True)

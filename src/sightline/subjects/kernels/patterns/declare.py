@@ -56,11 +56,14 @@ def match_each(names: str, keep: OneCall) -> Callable[[Calls], pl.DataFrame]:
     """Every call by itself whose whole name is `names`, a pattern, and whose arguments match."""
 
     def find(calls: Calls) -> pl.DataFrame:
+        whole = re.compile(names).fullmatch
         known = {
             kind: found
             for kind, (name, args) in enumerate(calls.kinds)
-            if args is not None and re.fullmatch(names, name) and (found := keep(args)) is not None
+            if args is not None and whole(name) and (found := keep(args)) is not None
         }
+        if not known:
+            return make_matches(())
         bytes_of = pl.DataFrame(
             {"kind": list(known), "keep_bytes": list(known.values())},
             schema={"kind": pl.Int64, "keep_bytes": pl.Float64},
@@ -111,7 +114,8 @@ def match_row(
 def _code_link(link: str, names: Sequence[str]) -> str | None:
     """A class of the characters that stand for these names; None where none has to be there."""
     name, _, times = link.partition(" ")
-    chars = "".join(code_name(i) for i, known in enumerate(names) if re.fullmatch(name, known))
+    whole = re.compile(name).fullmatch
+    chars = "".join(code_name(i) for i, known in enumerate(names) if whole(known))
     if not chars:
         return "" if times in ("*", "?") else None
     return f"[{chars}]{times}"
