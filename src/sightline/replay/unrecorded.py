@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -29,13 +27,18 @@ from sightline.replay.recorder_cost import RecorderCost, contract_nodes, estimat
 from sightline.replay.replay import is_op, replay_graph
 from sightline.timeline.step_clock import list_steady_steps
 
+# NumPy takes as long to load as a third of Polars: only who moves times does (benchmarks/start.py).
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Anchors = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
 # A recorder that takes less of the run changes no answer: so much do runs of one program differ.
 LEAST_SHARE = 0.05
 # Of the estimated cost: between these lie most of the programs that were measured with and without
 # PyTorch's profiler (docs/accuracy.md). Runs of one program differ by 5 % themselves.
 LOW_COST, HIGH_COST, LEAST_OFF, MOST_OFF = 0.4, 1.5, 0.05, 0.25
-
-Anchors = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 @dataclass(repr=False)
@@ -99,7 +102,9 @@ class UnrecordedRun(Run):
 
     def restore(self, moments: pl.Series, rank: int) -> pl.Series:
         """When moments of a rank were on the recorded timeline, ns."""
-        recorded, moved = self.moves.get(rank, (np.zeros(1, np.int64), np.zeros(1, np.int64)))
+        if rank not in self.moves:
+            return moments
+        recorded, moved = self.moves[rank]
         return pl.Series(moments.name, _interpolate(moments.to_numpy(), moved, recorded))
 
 
@@ -225,6 +230,8 @@ def _interpolate(
 
     In ns from the first anchor, since a float holds 2^53 of them.
     """
+    import numpy as np
+
     inside = np.clip(moments, before[0], before[-1])
     moved = np.interp(inside - before[0], before - before[0], after - after[0])
     new: npt.NDArray[np.int64] = np.rint(moved).astype(np.int64) + after[0] + (moments - inside)
