@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,8 +118,11 @@ def test_moments_move_in_order(steps: list[tuple[int, int]], moments: list[int])
     before = origin + np.cumsum([b for b, _ in steps])
     after = origin + np.cumsum([a for _, a in steps])
     asked = np.sort(origin + np.array(moments))
-    moved = _interpolate(asked, before, after)
+    moved = _interpolate(*(pl.Series(each) for each in (asked, before, after))).to_numpy()
     assert (np.diff(moved) >= 0).all()
+    inside = np.clip(asked, before[0], before[-1])
+    exact = np.interp(inside - before[0], before - before[0], after - after[0])
+    assert (moved == np.rint(exact).astype(int) + after[0] + (asked - inside)).all()
     early, late = asked < before[0], asked > before[-1]
     assert (moved[early] - after[0] == asked[early] - before[0]).all()
     assert (moved[late] - after[-1] == asked[late] - before[-1]).all()

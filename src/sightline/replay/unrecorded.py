@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.lookup import find_rows, take_rows
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS
@@ -27,18 +28,15 @@ from sightline.replay.recorder_cost import RecorderCost, contract_nodes, estimat
 from sightline.replay.replay import is_op, replay_graph
 from sightline.timeline.step_clock import list_steady_steps
 
-# NumPy takes as long to load as a third of Polars: only who moves times does (benchmarks/start.py).
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Anchors = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
 # A recorder that takes less of the run changes no answer: so much do runs of one program differ.
 LEAST_SHARE = 0.05
 # Of the estimated cost: between these lie most of the programs that were measured with and without
 # PyTorch's profiler (docs/accuracy.md). Runs of one program differ by 5 % themselves.
 LOW_COST, HIGH_COST, LEAST_OFF, MOST_OFF = 0.4, 1.5, 0.05, 0.25
+
+
+# Recorded moments of one rank in order, and the new ones, ns.
+Anchors = tuple[pl.Series, pl.Series]
 
 
 @dataclass(repr=False)
@@ -102,10 +100,8 @@ class UnrecordedRun(Run):
 
     def restore(self, moments: pl.Series, rank: int) -> pl.Series:
         """When moments of a rank were on the recorded timeline, ns."""
-        if rank not in self.moves:
-            return moments
-        recorded, moved = self.moves[rank]
-        return pl.Series(moments.name, _interpolate(moments.to_numpy(), moved, recorded))
+        anchors = self.moves.get(rank)
+        return moments if anchors is None else _interpolate(moments, *reversed(anchors))
 
 
 @dataclass(frozen=True)
@@ -210,7 +206,7 @@ def _find_anchors(calls: pl.DataFrame) -> Anchors:
     both = [calls.select(at=e, new=f"new_{e.removesuffix('_ns')}") for e in ("start_ns", "end_ns")]
     known = pl.concat(both).sort("at", "new").with_columns(pl.col("new").cum_max())
     last = known.unique("at", keep="last", maintain_order=True)
-    return last.get_column("at").to_numpy(), last.get_column("new").to_numpy()
+    return last.get_column("at"), last.get_column("new")
 
 
 def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Series:
@@ -219,20 +215,25 @@ def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Serie
     for rank, (recorded, moved) in moves.items():
         known = (frame.get_column("rank") == rank) & column.is_not_null()
         rows = known.arg_true()
-        column = column.scatter(rows, _interpolate(column.gather(rows).to_numpy(), recorded, moved))
+        column = column.scatter(rows, _interpolate(column.gather(rows), recorded, moved))
     return column
 
 
-def _interpolate(
-    moments: npt.NDArray[np.int64], before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Moments between anchors; outside of them they move as the nearest one does.
+def _interpolate(moments: pl.Series, before: pl.Series, after: pl.Series) -> pl.Series:
+    """Moments between anchors (in order); outside of them they move as the nearest one does.
 
-    In ns from the first anchor, since a float holds 2^53 of them.
+    In ns from the first anchor, since a float holds 2^53 of them. NumPy has this as one function,
+    but takes a third as long to load as Polars (benchmarks/start.py).
     """
-    import numpy as np
-
-    inside = np.clip(moments, before[0], before[-1])
-    moved = np.interp(inside - before[0], before - before[0], after - after[0])
-    new: npt.NDArray[np.int64] = np.rint(moved).astype(np.int64) + after[0] + (moments - inside)
-    return new
+    first, last = before.item(0), before.item(-1)
+    inside = moments.clip(first, last)
+    x, known = inside - first, pl.DataFrame({"x": before - first, "y": after - after.item(0)})
+    place = find_latest(x.to_frame("x"), "x", known, "x", [])
+    behind = known.select(pl.all().shift(-1).name.suffix("_behind"))
+    here = take_rows(known.hstack(behind).cast(pl.Float64), place)
+    slope = (pl.col("y_behind") - pl.col("y")) / (pl.col("x_behind") - pl.col("x"))
+    at = pl.lit(x.cast(pl.Float64))
+    moved = pl.when(at == pl.col("x")).then("y").otherwise(slope * (at - pl.col("x")) + pl.col("y"))
+    new: pl.Series = here.select(moved.round().cast(pl.Int64)).to_series() + after.item(0)
+    new += moments - inside
+    return new.alias(moments.name)

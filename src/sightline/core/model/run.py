@@ -67,7 +67,8 @@ def _mark_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 # In one piece, both ways: compiled code wants that, and would make it again for each question.
 def _read_together(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
-    return rows.select(columns).collect().rechunk()
+    read = rows.select(columns).collect()
+    return (keep_single_values(read) if read.height >= FEW_ROWS else read).rechunk()
 
 
 def _read_apart(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:

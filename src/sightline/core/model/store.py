@@ -24,6 +24,7 @@ import shutil
 from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,9 +118,8 @@ class Part:
         Raises StoreError where the file is damaged.
         """
         try:
-            # As bytes: of a path Polars would expand [..], * and ?, and read another file.
-            with self.file(table.name).open("rb") as file:
-                return pl.Schema(pl.read_parquet_schema(file))
+            path = self.file(table.name)
+            return _read_schema(path, path.stat().st_mtime_ns)
         except READ_FAILURES as error:
             raise explain_unreadable(table.name, self.store, error) from error
 
@@ -177,6 +177,13 @@ class Part:
         if self.watched is not None:
             frame = self.watched.select(table.name, frame)
         return frame.select(list(table.schema))
+
+
+@lru_cache(maxsize=256)  # a table is scanned several times, and its file written once
+def _read_schema(path: Path, _written_ns: int) -> pl.Schema:
+    # As bytes: of a path Polars would expand [..], * and ?, and read another file.
+    with path.open("rb") as file:
+        return pl.Schema(pl.read_parquet_schema(file))
 
 
 def explain_unreadable(table: str, store: Path, error: BaseException) -> StoreError:
