@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sightline.core.model.run import Run
 from sightline.replay.graph import list_nodes
-from sightline.replay.recorder_cost import contract_nodes, estimate_costs
+from sightline.replay.recorder_cost import contract_nodes, estimate_costs, spread_costs
 from sightline.replay.replay import replay_graph
 from sightline.replay.unrecorded import _interpolate, remove_recorder
 from support.traces import Event, host, kernel, launch, op, opened, step
@@ -104,7 +104,7 @@ def test_times_of_nothing_taken_are_the_recorded_ones(tmp_path: Path) -> None:
     run = _record(tmp_path, think_us=10, kernel_us=2, frames=4)
     nodes = list_nodes(run)
     costs = estimate_costs(run, nodes)
-    replayed = replay_graph(contract_nodes(nodes, costs, 0.0))
+    replayed = replay_graph(contract_nodes(nodes, spread_costs(nodes, costs), 0.0))
     assert replayed.start.to_list() == nodes.get_column("start_ns").to_list()
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import Texts, keep_matching, mark_rows
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import CUPTI_LAUNCH_NS, launches_kernels
@@ -37,6 +38,7 @@ _WAITS = 3
 _LEAST_CALLS = 50
 # A recorder makes the host's work at most five times as long: of 53 sides the most was 2.4.
 _LEAST_LEFT = 0.2
+_NOTHING = pl.Series([0], dtype=pl.Int64)
 _LAYERS = ("op", "python", "runtime", "driver")
 _THREAD = ["rank", "pid", "tid"]
 
@@ -72,8 +74,7 @@ def estimate_costs(run: Run, nodes: pl.DataFrame) -> dict[int, RecorderCost]:
             if cost is not None:
                 costs[rank] = cost
         elif "cupti" in formats:
-            nothing = pl.Series([0], dtype=pl.Int64)
-            costs[rank] = RecorderCost(nothing, nothing, CUPTI_LAUNCH_NS)
+            costs[rank] = RecorderCost(_NOTHING, _NOTHING, CUPTI_LAUNCH_NS)
     return costs
 
 
@@ -88,6 +89,8 @@ def _add_up_stretches(run: Run, nodes: pl.DataFrame, rank: int) -> RecorderCost 
     launching = nodes.filter(pl.col("rank") == rank).select(_THREAD).drop_nulls("tid").unique()
     mine = keep_matching(host, launching, _THREAD)
     is_frame = pl.col("layer") == "python"
+    if not slowed and not mine.select(is_frame.any()).item():
+        return RecorderCost(_NOTHING, _NOTHING)
     # Of events at one moment the outer one begins first and ends last.
     ends = [
         mine.select(is_frame.alias("is_frame"), at="start_ns", turn="depth"),
@@ -126,26 +129,34 @@ def _measure_slowing(calls: pl.DataFrame) -> float | None:
     return 1 - hot / usual if hot >= count * _LEAST_HOT_NS else 0.0
 
 
-def contract_nodes(
-    nodes: pl.DataFrame, costs: dict[int, RecorderCost], times: float = 1.0
-) -> pl.DataFrame:
-    """The nodes of a dependency graph (`graph.list_nodes`) without the recorder's cost.
+def spread_costs(nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> pl.DataFrame:
+    """What the recorder took before each node of a graph, and of it: `of_lag` and `of_call`.
 
-    `times` scales it. A wait is not shortened: it ends when the device is done.
+    Whole ns, a row for each row of `graph.list_nodes`.
     """
     start, lag = nodes.get_column("start_ns"), nodes.get_column("prev_lag_ns").fill_null(0).clip(0)
-    length = nodes.get_column("end_ns") - start
     launches = mark_rows(nodes.get_column("launch"), nodes.height)
     of_lag, of_call = (pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True) for _ in range(2))
     for rank, cost in costs.items():
         mine = (nodes.get_column("rank") == rank).cast(pl.Int64)
         at_start = _look_up(cost, start)
         of_lag += mine * (at_start - _look_up(cost, start - lag))
-        in_call = _look_up(cost, start + length) - at_start
+        in_call = _look_up(cost, nodes.get_column("end_ns")) - at_start
         of_call += mine * (in_call + launches.cast(pl.Int64) * cost.launch_ns)
+    return pl.DataFrame({"of_lag": of_lag, "of_call": of_call})
+
+
+def contract_nodes(nodes: pl.DataFrame, taken: pl.DataFrame, times: float = 1.0) -> pl.DataFrame:
+    """The nodes of a dependency graph without what the recorder took (`spread_costs`).
+
+    `times` scales it. A wait is not shortened: it ends when the device is done.
+    """
+    start, lag = nodes.get_column("start_ns"), nodes.get_column("prev_lag_ns").fill_null(0).clip(0)
+    length = nodes.get_column("end_ns") - start
+    of_lag, of_call = (pl.lit(column) for column in taken.get_columns())
     is_call = pl.col("kind") == "call"
-    thought = (pl.lit(lag) - pl.lit(of_lag) * times).clip(pl.lit(lag) * _LEAST_LEFT)
-    called = (pl.lit(length) - pl.lit(of_call) * times).clip(pl.lit(length) * _LEAST_LEFT)
+    thought = (pl.lit(lag) - of_lag * times).clip(pl.lit(lag) * _LEAST_LEFT)
+    called = (pl.lit(length) - of_call * times).clip(pl.lit(length) * _LEAST_LEFT)
     return nodes.with_columns(
         prev_lag_ns=pl.when(is_call & (pl.col("prev_lag_ns") > 0))
         .then(thought.round().cast(pl.Int64))
@@ -158,5 +169,5 @@ def contract_nodes(
 
 def _look_up(cost: RecorderCost, moments: pl.Series) -> pl.Series:
     """What the recorder had taken by each moment; calls begin and end at moments that are known."""
-    place = cost.at.search_sorted(moments, side="right").cast(pl.Int64) - 1
-    return cost.taken.gather(place.clip(0)) * (place >= 0).cast(pl.Int64)
+    place = find_latest(moments.to_frame("at"), "at", cost.at.to_frame("at"), "at", [])
+    return cost.taken.gather(place).fill_null(0)

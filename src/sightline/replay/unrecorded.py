@@ -24,7 +24,7 @@ from sightline.core.model.store import FROM_FACTS
 from sightline.core.model.tables import load_table
 from sightline.replay.gains import starts_in_window
 from sightline.replay.graph import list_nodes
-from sightline.replay.recorder_cost import RecorderCost, contract_nodes, estimate_costs
+from sightline.replay.recorder_cost import contract_nodes, estimate_costs, spread_costs
 from sightline.replay.replay import is_op, replay_graph
 from sightline.timeline.step_clock import list_steady_steps
 
@@ -37,6 +37,8 @@ LOW_COST, HIGH_COST, LEAST_OFF, MOST_OFF = 0.4, 1.5, 0.05, 0.25
 
 # Recorded moments of one rank in order, and the new ones, ns.
 Anchors = tuple[pl.Series, pl.Series]
+# What tells, beside a row's rank, where a replay has it.
+_OWN = {"device_ops": ("device_op_id",)}
 
 
 @dataclass(repr=False)
@@ -49,7 +51,7 @@ class UnrecordedRun(Run):
 
     ops: pl.DataFrame = field(default_factory=pl.DataFrame)
     moves: dict[int, Anchors] = field(default_factory=dict)
-    moved: dict[str, dict[str, pl.Series]] = field(default_factory=dict)
+    moved: dict[tuple[str, str], pl.Series] = field(default_factory=dict)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """A table with the moved times, of which only the columns that are asked for are made."""
@@ -62,29 +64,35 @@ class UnrecordedRun(Run):
             columns: list[str] | None, wanted: pl.Expr | None, limit: int | None, _size: int | None
         ) -> Iterator[pl.DataFrame]:
             asked = columns or rows.collect_schema().names()
-            still = [c for c in asked if c not in moments]
-            moved = self._move_table(name)
-            frame = rows.select(still or "rank").collect()
-            frame = frame.with_columns(moved[c] for c in asked if c in moments).select(asked)
+            moving = [c for c in asked if c in moments]
+            if wanted is None or set(wanted.meta.root_names()) & set(moments):
+                frame = rows.select([c for c in asked if c not in moments] or "rank").collect()
+                moved = [self._move_column(name, c) for c in moving]
+            else:  # of few rows no more are moved
+                needed = dict.fromkeys([*asked, "rank", *_OWN.get(name, ())])
+                frame = rows.filter(wanted).select(*needed).collect()
+                moved, wanted = [self._move(name, frame, c) for c in moving], None
+            frame = frame.with_columns(moved).select(asked)
             frame = frame if wanted is None else frame.filter(wanted)
             yield frame if limit is None else frame.head(limit)
 
         return register_io_source(read, schema=rows.collect_schema())
 
-    def _move_table(self, name: str) -> dict[str, pl.Series]:
-        """The moved times of a table, made once."""
-        if name not in self.moved:
-            moments = load_table(name).moments
-            own = ["device_op_id"] if name == "device_ops" else []
-            frame = super().scan(name).select("rank", *own, *moments).collect()
-            made = {c: _move(frame, c, self.moves) for c in moments}
-            if own:
-                ids = frame.get_column("device_op_id")
-                at = find_rows(self.ops.get_column("device_op_id"), ids)
-                for c in ("start_ns", "end_ns"):
-                    made[c] = self.ops.get_column(c).gather(at).fill_null(frame.get_column(c))
-            self.moved[name] = made
-        return self.moved[name]
+    def _move_column(self, name: str, column: str) -> pl.Series:
+        """The moved times of a table's column, made once."""
+        known = self.moved.get((name, column))
+        if known is None:
+            needed = dict.fromkeys([column, "rank", *_OWN.get(name, ())])
+            frame = super().scan(name).select(*needed).collect()
+            known = self.moved[name, column] = self._move(name, frame, column)
+        return known
+
+    def _move(self, name: str, frame: pl.DataFrame, column: str) -> pl.Series:
+        """The moved times of some rows of a table."""
+        if name != "device_ops" or column not in ("start_ns", "end_ns"):
+            return _move(frame, column, self.moves)
+        at = find_rows(self.ops.get_column("device_op_id"), frame.get_column("device_op_id"))
+        return self.ops.get_column(column).gather(at).fill_null(frame.get_column(column))
 
     def with_window(self, window: str | None) -> UnrecordedRun:
         """The same run, asked about another part of its timeline."""
@@ -143,12 +151,13 @@ def _remove_recorder(run: Run) -> Unrecorded | None:
     if not any(cost.is_any for cost in costs.values()):
         return None
     before = _measure_length(run)
-    bare = _move_run(run, nodes, costs, 1.0)
+    taken = spread_costs(nodes, costs)
+    bare = _move_run(run, nodes, taken, 1.0)
     after = _measure_length(bare)
     if after > (1 - LEAST_SHARE) * before:
         return None
     longer, shorter = (
-        _measure_length(_move_run(run, nodes, costs, times)) for times in (LOW_COST, HIGH_COST)
+        _measure_length(_move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
     )
     low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
     high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
@@ -181,11 +190,9 @@ def _measure_step(run: Run) -> int:
     return round(mean or 0)
 
 
-def _move_run(
-    run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost], times: float
-) -> UnrecordedRun:
-    """The run at the times of a replay without so many times the recorder's cost."""
-    replayed = replay_graph(contract_nodes(nodes, costs, times))
+def _move_run(run: Run, nodes: pl.DataFrame, taken: pl.DataFrame, times: float) -> UnrecordedRun:
+    """The run at the times of a replay without so many times what the recorder took."""
+    replayed = replay_graph(contract_nodes(nodes, taken, times))
     device = is_op(nodes)
     moved = nodes.with_columns(new_start=replayed.start, new_end=replayed.end)
     ops = (
