@@ -118,7 +118,6 @@ def _list_nodes(
             _make_op_nodes(ops, calls, collectives),
         ],
         how="diagonal",
-        rechunk=True,
     )
 
 

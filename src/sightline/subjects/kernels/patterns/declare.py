@@ -92,13 +92,18 @@ def match_row(
     """
 
     def find(calls: Calls) -> pl.DataFrame:
-        codes = [_code_link(link, calls.names) for link in links]
+        codes = []
+        for link in links:
+            code = _code_link(link, calls.names)
+            if code is None:  # most programs have most links nowhere
+                return make_matches(())
+            codes.append(code)
         ends = [None if end is None else _code_link(end, calls.names) for end in (after, before)]
-        if None in codes or (after and not ends[0]) or (before and not ends[1]):
+        if (after and not ends[0]) or (before and not ends[1]):
             return make_matches(())
         behind = f"(?<={ends[0]})" if ends[0] else ""
         ahead = f"(?={ends[1]})" if ends[1] else ""
-        pattern = re.compile(behind + "".join(filter(None, codes)) + ahead)
+        pattern = re.compile(behind + "".join(codes) + ahead)
         judge = cache(lambda kinds: _judge(calls, kinds, keep))
         rows: list[tuple[int, int, float, float]] = []
         for found in pattern.finditer(calls.text):
