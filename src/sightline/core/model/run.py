@@ -146,6 +146,11 @@ class Run:
         return every.select(columns)
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        if name not in FROM_FACTS and not self.rows(
+            name
+        ):  # of most recordings' most tables: no query is asked
+            schema = load_table(name).schema
+            return pl.DataFrame(schema={c: schema[c] for c in columns})
         read = _read_apart if self._is_large(name) else _read_together
         try:
             frame = read(self.scan(name), columns)

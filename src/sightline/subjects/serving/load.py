@@ -182,5 +182,8 @@ def _read_metrics() -> list[dict[str, str]]:
 
 def find_worst(run: Run, metric: str, statistic: str) -> float | None:
     """The largest value of a statistic over all ranks and sources; None where it is unknown."""
-    found = summarize_load(run).filter(pl.col("metric") == metric).get_column(statistic).max()
+    load = summarize_load(run)
+    if load.is_empty():
+        return None
+    found = load.filter(pl.col("metric") == metric).get_column(statistic).max()
     return float(found) if isinstance(found, int | float) else None
