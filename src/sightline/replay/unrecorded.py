@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from sightline.core.algebra.interpolate import interpolate
 from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.latest import find_latest
-from sightline.core.algebra.lookup import find_rows, take_rows
+from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS
@@ -67,12 +67,12 @@ class UnrecordedRun(Run):
             moving = [c for c in asked if c in moments]
             if wanted is None or set(wanted.meta.root_names()) & set(moments):
                 frame = rows.select([c for c in asked if c not in moments] or "rank").collect()
-                moved = [self._move_column(name, c) for c in moving]
+                frame = frame.hstack([self._move_column(name, c) for c in moving])[asked]
             else:  # of few rows no more are moved
                 needed = dict.fromkeys([*asked, "rank", *_OWN.get(name, ())])
                 frame = rows.filter(wanted).select(*needed).collect()
-                moved, wanted = [self._move(name, frame, c) for c in moving], None
-            frame = frame.with_columns(moved).select(asked)
+                moved = [self._move(name, frame, c) for c in moving]
+                frame, wanted = frame.with_columns(moved).select(asked), None
             frame = frame if wanted is None else frame.filter(wanted)
             yield frame if limit is None else frame.head(limit)
 
@@ -109,7 +109,9 @@ class UnrecordedRun(Run):
     def restore(self, moments: pl.Series, rank: int) -> pl.Series:
         """When moments of a rank were on the recorded timeline, ns."""
         anchors = self.moves.get(rank)
-        return moments if anchors is None else _interpolate(moments, *reversed(anchors))
+        if anchors is None or moments.is_empty():
+            return moments
+        return interpolate(moments, *reversed(anchors))
 
 
 @dataclass(frozen=True)
@@ -222,25 +224,5 @@ def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Serie
     for rank, (recorded, moved) in moves.items():
         known = (frame.get_column("rank") == rank) & column.is_not_null()
         rows = known.arg_true()
-        column = column.scatter(rows, _interpolate(column.gather(rows), recorded, moved))
+        column = column.scatter(rows, interpolate(column.gather(rows), recorded, moved))
     return column
-
-
-def _interpolate(moments: pl.Series, before: pl.Series, after: pl.Series) -> pl.Series:
-    """Moments between anchors (in order); outside of them they move as the nearest one does.
-
-    In ns from the first anchor, since a float holds 2^53 of them. NumPy has this as one function,
-    but takes a third as long to load as Polars (benchmarks/start.py).
-    """
-    first, last = before.item(0), before.item(-1)
-    inside = moments.clip(first, last)
-    x, known = inside - first, pl.DataFrame({"x": before - first, "y": after - after.item(0)})
-    place = find_latest(x.to_frame("x"), "x", known, "x", [])
-    behind = known.select(pl.all().shift(-1).name.suffix("_behind"))
-    here = take_rows(known.hstack(behind).cast(pl.Float64), place)
-    slope = (pl.col("y_behind") - pl.col("y")) / (pl.col("x_behind") - pl.col("x"))
-    at = pl.lit(x.cast(pl.Float64))
-    moved = pl.when(at == pl.col("x")).then("y").otherwise(slope * (at - pl.col("x")) + pl.col("y"))
-    new: pl.Series = here.select(moved.round().cast(pl.Int64)).to_series() + after.item(0)
-    new += moments - inside
-    return new.alias(moments.name)

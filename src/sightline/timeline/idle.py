@@ -135,6 +135,9 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
         ("slow_launch", pl.lit("slow_launch"), "launch_id"),
         ("queued", pl.when(is_micro).then(pl.lit("micro_gap")).otherwise("queued"), "queued_op"),
     ]
+    # Most causes have no part in most recordings.
+    taken = gaps.select((pl.col(f"{part}_ns") > 0).any() for part, _, _ in parts).row(0)
+    taken = taken if any(taken) else (True, *taken[1:])
     rows = [
         gaps.filter(pl.col(f"{part}_ns") > 0).select(
             "gap",
@@ -145,6 +148,7 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
             turn=pl.lit(turn, pl.Int8),
         )
         for turn, (part, cause, op) in enumerate(parts)
+        if taken[turn]
     ]
     return pl.concat(rows).sort("gap", "turn").drop("turn")
 

@@ -129,7 +129,7 @@ class Run:
                 read = self._read(name, more)
                 known = self._tables[name] = pl.concat([known, read], how="horizontal")
         # Not from the dict: a run with another window may have put less there meanwhile.
-        return known.select(wanted)
+        return known[wanted] if wanted else known.select()
 
     def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Some columns of a table, for who alone wants them: those of a large one are not kept.

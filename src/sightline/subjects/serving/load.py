@@ -106,6 +106,8 @@ def _read_stats(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _read_counters(run: Run) -> Iterator[dict[str, Any]]:
+    if not run.rows("counters"):
+        return
     counters = run.table("counters", ["rank", "metric", "source", "time_ns", "value"])
     names = counters.get_column("metric").unique().cast(pl.String)
     for told in _read_metrics():
