@@ -8,7 +8,7 @@ it is the recorded one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,12 +53,12 @@ class UnrecordedRun(Run):
     moves: dict[int, Anchors] = field(default_factory=dict)
     moved: dict[tuple[str, str], pl.Series] = field(default_factory=dict)
 
-    def scan(self, name: str) -> pl.LazyFrame:
+    def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
         """A table with the moved times, of which only the columns that are asked for are made."""
-        rows = super().scan(name)
         moments = load_table(name).moments
         if not moments or name in FROM_FACTS or not self.moves:
-            return rows
+            return super().scan(name, columns)
+        rows = super().scan(name)
 
         def read(
             columns: list[str] | None, wanted: pl.Expr | None, limit: int | None, _size: int | None
@@ -83,7 +83,7 @@ class UnrecordedRun(Run):
         known = self.moved.get((name, column))
         if known is None:
             needed = dict.fromkeys([column, "rank", *_OWN.get(name, ())])
-            frame = super().scan(name).select(*needed).collect()
+            frame = super().scan(name, list(needed)).select(*needed).collect()
             known = self.moved[name, column] = self._move(name, frame, column)
         return known
 

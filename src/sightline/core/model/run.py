@@ -101,10 +101,10 @@ class Run:
     # others do not. What an analysis asks for has no way back to it, so no two wait for each other.
     _locks: dict[object, RLock] = field(default_factory=dict, repr=False)
 
-    def scan(self, name: str) -> pl.LazyFrame:
-        """A table, lazily: all declared columns, all recordings."""
+    def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
+        """A table, lazily: all declared columns, or at least those named, of all recordings."""
         table = load_table(name)
-        frames = [f for f in (part.scan(table) for part in self.parts) if f is not None]
+        frames = [f for f in (part.scan(table, columns) for part in self.parts) if f is not None]
         if not frames:
             return make_empty(table.columns).lazy()
         return pl.concat(frames, how="vertical")
@@ -153,7 +153,7 @@ class Run:
             return pl.DataFrame(schema={c: schema[c] for c in columns})
         read = _read_apart if self._is_large(name) else _read_together
         try:
-            frame = read(self.scan(name), columns)
+            frame = read(self.scan(name, columns), columns)
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.
