@@ -213,8 +213,8 @@ def _move_run(run: Run, nodes: pl.DataFrame, taken: pl.DataFrame, times: float) 
 def _find_anchors(calls: pl.DataFrame) -> Anchors:
     """The begins and ends of one rank's calls, in order of time, and when they are without it."""
     both = [calls.select(at=e, new=f"new_{e.removesuffix('_ns')}") for e in ("start_ns", "end_ns")]
-    known = pl.concat(both).sort("at", "new").with_columns(pl.col("new").cum_max())
-    last = known.unique("at", keep="last", maintain_order=True)
+    known = pl.concat(both).sort("at").with_columns(pl.col("new").cum_max())
+    last = known.filter(pl.col("at").ne_missing(pl.col("at").shift(-1)))
     return last.get_column("at"), last.get_column("new")
 
 
