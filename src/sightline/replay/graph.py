@@ -179,9 +179,10 @@ def _add_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> p
     by_time = ("start_ns", "end_ns", "device_op_id")
     ops = ops.hstack(found).sort(by_time, maintain_order=True)
     # Without a launch in the recording: the process that launches on the device, or on another.
-    for place in (["rank", "device_id"], ["rank"]):
-        ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
-    ops = ops.with_columns(pl.col("pid").fill_null(0))
+    if ops.get_column("pid").null_count():
+        for place in (["rank", "device_id"], ["rank"]):
+            ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
+        ops = ops.with_columns(pl.col("pid").fill_null(0))
     stream, _ = number_groups(ops, LANE)
     before = _find_row_before(stream)
     names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}

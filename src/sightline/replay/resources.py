@@ -11,7 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.lookup import find_rows, number_groups
+from sightline.core.algebra.lookup import find_rows, number_groups, select_varying
 from sightline.core.model.run import Run
 from sightline.replay.graph import list_nodes
 from sightline.replay.replay import is_op
@@ -109,7 +109,9 @@ def _list_demands(run: Run) -> pl.DataFrame:
         .with_columns(rate=pl.when(rate < _BESIDE).then(1 / pl.col("streams")).otherwise(rate))
         .with_row_index("number")
     )
-    placed = ops.join(rates, on=by, how="left", maintain_order="left").select(
+    on = select_varying(by, ops, rates)
+    rates = rates.drop(c for c in by if c not in on)
+    placed = ops.join(rates, on=on, how="left", maintain_order="left").select(
         "device_op_id", resource="number", weight=pl.col("share") * pl.col("rate")
     )
     nodes = list_nodes(run)
