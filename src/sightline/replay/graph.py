@@ -256,9 +256,11 @@ def _make_op_nodes(
     gap_ns = min(int(queued.select(gap.quantile(0.1, "lower")).item() or GAP_NS), MOST_GAP_NS)
     idle = ops.filter("first", (pl.col("call_ns") >= pl.col("prev_end_ns")) & (delay > 0))
     latency = idle.group_by("kind").agg(latency_ns=delay.quantile(0.1, "lower").cast(pl.Int64))
-    ops = ops.join(latency, on="kind", how="left").with_columns(
-        pl.min_horizontal(pl.col("latency_ns").fill_null(LAUNCH_NS), LAUNCH_NS)
-    )
+    kinds, known = ops.get_column("kind"), dict(latency.iter_rows())
+    assert isinstance(kinds.dtype, pl.Enum)
+    of_kind = [min(known.get(k) or LAUNCH_NS, LAUNCH_NS) for k in kinds.dtype.categories]
+    latencies = pl.Series(of_kind, dtype=pl.Int64).gather(kinds.to_physical())
+    ops = ops.with_columns(latency_ns=latencies)
     told = _find_events(ops, calls)
     rest = ops.join(told, on="device_op_id", how="anti")
     waits = pl.concat([told, _infer_waits(rest, ops, gap_ns)])
@@ -397,7 +399,7 @@ def _order_by_end(
 def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     edges = _find_edges(nodes)
-    nodes = nodes.drop("turn", *(f"{e}_uid" for e in EDGES))
+    nodes = keep_single_values(nodes.drop("turn", *(f"{e}_uid" for e in EDGES)))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     nodes = _explain_slow_launches(_number_guesses(nodes))
     ordered = nodes.select(
