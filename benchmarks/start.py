@@ -45,8 +45,8 @@ import sightline.answer.cache, sightline.views.terminal.screen
 done("import of what reads and reports")
 run = sightline.open(sys.argv[1])
 done("recognise, read, write the cache")
-from sightline.core import registry
-rules = [module for _, module in registry.load_members("rules")]
+from sightline.diagnosis.diagnose import load_rules_for
+load_rules_for(run)
 done("import of rules")
 from sightline.answer.summary import answer_run
 data = answer_run(run)

@@ -48,7 +48,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
         # A rule that needs them meets the same error, if any.
         pool.submit(list_nodes, run)
-        loading = pool.submit(_load_rules, run)
+        loading = pool.submit(load_rules_for, run)
         run = select_repeating(run)
         bare = remove_recorder(run)
         recorded, run = run, run if bare is None else bare.run
@@ -76,7 +76,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     return name_checks(recorded, shown)
 
 
-def _load_rules(run: Run) -> list[Any]:
+def load_rules_for(run: Run) -> list[Any]:
     """The modules of the rules whose subjects have something to say of the run."""
     subjects = {name: registry.subject_of("rules", name) for name in registry.list_names("rules")}
     return [
