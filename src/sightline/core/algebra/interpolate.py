@@ -17,22 +17,22 @@ def interpolate(moments: pl.Series, before: pl.Series, after: pl.Series) -> pl.S
     counts. Computed in ns from the first anchor, since a float holds 2^53 of them, and rounded half
     to even.
     """
-    inside = moments.clip(before.item(0), before.item(-1))
+    first, last = before.item(0), before.item(-1)
+    inside = moments.clip(first, last)
     place = find_latest(inside.to_frame("at"), "at", before.to_frame("at"), "at", [])
-    behind = (place + 1).clip(upper_bound=before.len() - 1)
-    here = pl.DataFrame(
-        {
-            "at": inside - before.item(0),
-            "x": before.gather(place) - before.item(0),
-            "y": after.gather(place) - after.item(0),
-            "x_behind": before.gather(behind) - before.item(0),
-            "y_behind": after.gather(behind) - after.item(0),
-        },
-        schema_overrides=dict.fromkeys(("at", "x", "y", "x_behind", "y_behind"), pl.Float64),
+    known, new, row = pl.lit(before) - first, pl.lit(after) - after.item(0), pl.lit(place)
+    behind = (row + 1).clip(upper_bound=before.len() - 1)
+    here = pl.select(
+        at=(pl.lit(inside) - first).cast(pl.Float64),
+        x=known.gather(row).cast(pl.Float64),
+        y=new.gather(row).cast(pl.Float64),
+        x_behind=known.gather(behind).cast(pl.Float64),
+        y_behind=new.gather(behind).cast(pl.Float64),
+        further=pl.lit(moments - inside) + after.item(0),
     )
     slope = (pl.col("y_behind") - pl.col("y")) / (pl.col("x_behind") - pl.col("x"))
-    further = slope * (pl.col("at") - pl.col("x")) + pl.col("y")
-    moved = pl.when(pl.col("at") == pl.col("x")).then("y").otherwise(further)
-    new: pl.Series = here.select(moved.round().cast(pl.Int64)).to_series() + after.item(0)
-    new += moments - inside
-    return new.alias(moments.name)
+    between = slope * (pl.col("at") - pl.col("x")) + pl.col("y")
+    moved = pl.when(pl.col("at") == pl.col("x")).then("y").otherwise(between)
+    return here.select(
+        (moved.round().cast(pl.Int64) + pl.col("further")).alias(moments.name)
+    ).to_series()

@@ -144,6 +144,7 @@ def find_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
 
 # So many comparisons of all rows take less time than a look at each row's place.
 _FEW_TEXTS = 4
+_FALSE = pl.Series([False])
 
 
 class Texts:
@@ -165,9 +166,9 @@ class Texts:
         return self._mark(self.different.is_in(chosen.implode()))
 
     def _mark(self, matches: pl.Series) -> pl.Series:
+        if not matches.any():  # of most recordings' names, most patterns
+            return _FALSE.new_from_index(0, self.places.len())
         matching = matches.arg_true().to_list()
-        if not matching:
-            return pl.repeat(value=False, n=self.places.len(), eager=True)
         if len(matching) <= _FEW_TEXTS:
             found: pl.Series = reduce(operator.or_, (self.places == at for at in matching))
         else:

@@ -143,7 +143,7 @@ class Run:
             return self._read(name, columns)
         more = [c for c in columns if c not in known.columns]
         every = pl.concat([known, self._read(name, more)], how="horizontal") if more else known
-        return every.select(columns)
+        return every[list(columns)]
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         if name not in FROM_FACTS and not self.rows(
