@@ -35,6 +35,8 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
     """
     idle = {name for name, rule in rules.items() if rule.causes}
+    if not any(f.rule in idle or _is_pause(f) for f in found):
+        return list(found)
     if 0 < run.rows("device_ops") < FEW_OPERATIONS:
         return [_mark_single(f) if _is_pause(f) and f.cost_ns else f for f in found]
     if find_cold_pauses(run).height:

@@ -123,7 +123,6 @@ def _list_nodes(
             _make_op_nodes(_follow_touch(ops, calls, waits), calls, collectives),
         ],
         how="diagonal",
-        rechunk=True,
     )
 
 
@@ -185,9 +184,10 @@ def _add_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> p
     by_time = ("start_ns", "end_ns", "device_op_id")
     ops = ops.hstack(found).sort(by_time, maintain_order=True)
     # Without a launch in the recording: the process that launches on the device, or on another.
-    for place in (["rank", "device_id"], ["rank"]):
-        ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
-    ops = ops.with_columns(pl.col("pid").fill_null(0))
+    if ops.get_column("pid").null_count():
+        for place in (["rank", "device_id"], ["rank"]):
+            ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
+        ops = ops.with_columns(pl.col("pid").fill_null(0))
     stream, _ = number_groups(ops, LANE)
     before = _find_row_before(stream)
     names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}
@@ -296,9 +296,11 @@ def _make_op_nodes(
     gap_ns = min(int(queued.select(gap.quantile(0.1, "lower")).item() or GAP_NS), MOST_GAP_NS)
     idle = ops.filter("first", (pl.col("call_ns") >= pl.col("prev_end_ns")) & (delay > 0))
     latency = idle.group_by("kind").agg(latency_ns=delay.quantile(0.1, "lower").cast(pl.Int64))
-    ops = ops.join(latency, on="kind", how="left").with_columns(
-        pl.min_horizontal(pl.col("latency_ns").fill_null(LAUNCH_NS), LAUNCH_NS)
-    )
+    kinds, known = ops.get_column("kind"), dict(latency.iter_rows())
+    assert isinstance(kinds.dtype, pl.Enum)
+    of_kind = [min(known.get(k) or LAUNCH_NS, LAUNCH_NS) for k in kinds.dtype.categories]
+    latencies = pl.Series(of_kind, dtype=pl.Int64).gather(kinds.to_physical())
+    ops = ops.with_columns(latency_ns=latencies)
     told = _find_events(ops, calls)
     rest = ops.join(told, on="device_op_id", how="anti")
     waits = pl.concat([told, _infer_waits(rest, ops, gap_ns)])
@@ -440,7 +442,7 @@ def _order_by_end(
 def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     edges = _find_edges(nodes)
-    nodes = nodes.drop("turn", *(f"{e}_uid" for e in EDGES))
+    nodes = keep_single_values(nodes.drop("turn", *(f"{e}_uid" for e in EDGES)))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     nodes = _explain_slow_launches(_number_guesses(nodes))
     ordered = nodes.select(

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.core.algebra.intervals import find_gaps, measure_cover_between
+from sightline.core.algebra.intervals import find_gaps, is_one_group, measure_cover_between
 from sightline.core.algebra.latest import find_latest, find_next
-from sightline.core.algebra.lookup import Texts, find_rows, match_names, take_rows
+from sightline.core.algebra.lookup import (
+    Texts,
+    find_rows,
+    match_names,
+    number_groups,
+    take_rows,
+)
+from sightline.core.algebra.order import sort_rows
 from sightline.core.algebra.trees import find_open_range
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import (
@@ -145,6 +152,9 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
         ("slow_launch", pl.lit("slow_launch"), "launch_id"),
         ("queued", pl.when(is_micro).then(pl.lit("micro_gap")).otherwise("queued"), "queued_op"),
     ]
+    # Most causes have no part in most recordings.
+    taken = gaps.select((pl.col(f"{part}_ns") > 0).any() for part, _, _ in parts).row(0)
+    taken = taken if any(taken) else (True, *taken[1:])
     rows = [
         gaps.filter(pl.col(f"{part}_ns") > 0).select(
             "gap",
@@ -155,6 +165,7 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
             turn=pl.lit(turn, pl.Int8),
         )
         for turn, (part, cause, op) in enumerate(parts)
+        if taken[turn]
     ]
     return pl.concat(rows).sort("gap", "turn").drop("turn")
 
@@ -260,8 +271,10 @@ def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Gaps with the operation that ends each one, and the one that ended last before it."""
     after = find_next(found, "end_ns", ops, "start_ns", _BY, ties=["device_op_id"])
     before = find_latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
-    firsts = ops.sort("start_ns", "device_op_id").unique([*_BY, "name"], keep="first")
-    is_first = ops.get_column("device_op_id").is_in(firsts.get_column("device_op_id").implode())
+    in_order = sort_rows(ops, ["start_ns", "device_op_id"])
+    names, _ = number_groups(in_order, [*_BY, "name"])
+    ids = in_order.get_column("device_op_id").filter(names.is_first_distinct())
+    is_first = ops.get_column("device_op_id").is_in(ids.implode())
     ending = ops.select("launch_id", after_id="device_op_id", after="name").with_columns(
         is_first=is_first & (ops.get_column("kind") == "kernel")
     )
@@ -529,7 +542,11 @@ def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) 
 
 def _begin_in_work(ranges: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
     """Which ranges begin while an operation runs on a device of their rank."""
-    running = ops.sort("start_ns").with_columns(until=pl.col("end_ns").cum_max().over("rank"))
+    reach = pl.col("end_ns").cum_max()
+    if not is_one_group(ops, ["rank"]):
+        reach = reach.over("rank")
+    running = sort_rows(ops.select("rank", "start_ns", "end_ns"), ["start_ns"])
+    running = running.with_columns(until=reach)
     last = find_latest(ranges, "start_ns", running, "start_ns", ["rank"])
     until = running.get_column("until").gather(last)
     return (ranges.get_column("start_ns") < until).fill_null(value=False)
