@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sightline.diagnosis.kernel_bounds import L2, LATENCY_PCT, Case
+from sightline.diagnosis.kernel_bounds import L2, Case
+from sightline.roofline.placement import LATENCY_PCT
 
 _PCT = ".avg.pct_of_peak_sustained_elapsed"
 _INPUT, _OUTPUT, _SECTORS, _ATOMICS = (
