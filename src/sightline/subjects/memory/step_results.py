@@ -16,6 +16,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
 from sightline.subjects.memory.allocations import (
     EVENT,
+    MEMORY,
     follow_allocations,
     select_live,
     select_memory,
@@ -72,6 +73,18 @@ def find_undifferentiated(run: Run, peak: dict[str, Any]) -> StepResults | None:
 
 def find_step_results(run: Run, peak: dict[str, Any]) -> StepResults | None:
     """What the step before left at a peak (a row of `memory_peak`); None where there is no such."""
+    return run.once(_find_in_all)[tuple(peak[name] for name in MEMORY)]
+
+
+def _find_in_all(run: Run) -> dict[tuple[Any, ...], StepResults | None]:
+    """By memory: rank, device_id, memory_kind."""
+    return {
+        tuple(peak[name] for name in MEMORY): _find_at_peak(run, peak)
+        for peak in run.ask("memory_peak").iter_rows(named=True)
+    }
+
+
+def _find_at_peak(run: Run, peak: dict[str, Any]) -> StepResults | None:
     found = follow_allocations(run)
     blocks = select_memory(found, classify_blocks(run), peak).filter(
         pl.col("allocated").is_null() | _OF_STEPS
@@ -98,7 +111,12 @@ def _list_large(blocks: pl.DataFrame, least: float) -> pl.DataFrame:
     """What is freed in one go and is large and various enough for a step's results, in order."""
     return (
         blocks.group_by("go")
-        .agg(pl.len(), pl.col("bytes").sum(), sizes=pl.col("bytes").n_unique())
+        .agg(
+            pl.len(),
+            pl.col("bytes").sum(),
+            pl.col("released").min(),
+            sizes=pl.col("bytes").n_unique(),
+        )
         .filter(
             pl.col("len") >= LEAST_BLOCKS,
             pl.col("sizes") >= LEAST_SIZES,
@@ -128,18 +146,20 @@ def _follow_steps(freed: pl.DataFrame, old: pl.DataFrame, twins: pl.DataFrame) -
     alike = freed.filter(pl.col("bytes").is_in(sizes.implode())).with_columns(
         begins=pl.col("allocated").fill_null(-1)
     )
-    overdue: list[pl.DataFrame] = []
-    end: Any = None
-    for go in _list_large(alike, TWINS * sum_column(old, "bytes")).get_column("go").to_list():
-        mine = alike.filter(pl.col("go") == go)
-        # A step ends where the results of the one before it are freed: what is allocated later is
-        # the next step's. The first of the recording ends with most of its allocations.
-        if end is None:
-            end = int(mine.get_column("begins").quantile(0.9, "nearest") or 0)
-        else:
-            mine = mine.filter(pl.col("begins") <= end)
-        overdue.append(mine.with_columns(pl.col("begins").clip(lower_bound=pl.lit(end, EVENT))))
-        end = alike.filter(pl.col("go") == go).get_column("released").min()
-    begins = pl.when(pl.col("begins") >= 0).then("begins")
-    spans = pl.concat(overdue).select("released", "bytes", "stack_id", "kind", allocated=begins)
-    return StepResults(old, twins, spans, len(overdue))
+    large = _list_large(alike, TWINS * sum_column(old, "bytes"))
+    first = alike.filter(pl.col("go") == large.item(0, "go")).get_column("begins")
+    # A step ends where the results of the one before it are freed: what is allocated later is the
+    # next step's. The first of the recording ends with most of its allocations.
+    ends = large.select(
+        "go",
+        is_first=pl.int_range(pl.len()) == 0,
+        end=pl.col("released").shift(1).fill_null(int(first.quantile(0.9, "nearest") or 0)),
+    )
+    overdue = (
+        alike.join(ends, on="go", maintain_order="left")
+        .filter(pl.col("is_first") | (pl.col("begins") <= pl.col("end")))
+        .with_columns(begins=pl.max_horizontal("begins", "end"))
+    )
+    begins = pl.when(pl.col("begins") >= 0).then("begins").cast(EVENT)
+    spans = overdue.select("released", "bytes", "stack_id", "kind", allocated=begins)
+    return StepResults(old, twins, spans, large.height)
