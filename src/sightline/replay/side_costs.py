@@ -10,7 +10,7 @@ So the sides of a comparison are brought to one pace, and the recorder's cost is
 - Short stretches beside Python frames are the recorder's, as in one recording.
 
 On seven pairs that were host-bound on one side at least and measured without a profiler, the change
-of a step is off by 5 points in the mean, with the estimates of each side by 12, as recorded by 16.
+of a step is off by 5 points in the mean, with the estimates of each side by 13, as recorded by 18.
 """
 
 from __future__ import annotations
