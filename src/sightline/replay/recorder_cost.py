@@ -94,7 +94,7 @@ def _add_up_stretches(run: Run, nodes: pl.DataFrame, rank: int) -> RecorderCost 
     return add_up_taken(events.select("at", taken=(taken + framed.otherwise(0)).shift(1)))
 
 
-def list_events(host: pl.DataFrame, launching: pl.DataFrame, *of: pl.Expr) -> pl.DataFrame:
+def list_events(host: pl.DataFrame, launching: pl.DataFrame, *of: pl.Expr | str) -> pl.DataFrame:
     """The begins and ends of what the threads of some nodes did, in order of time.
 
     `host` are rows of host_ops; each event has its moment `at`, whether it `begins`, and `of` of
