@@ -46,6 +46,12 @@ def test_a_narrow_finding_comes_before_a_general_one(general: int, narrow: int, 
     assert ranked(found, QUIET)[0].rule == first
 
 
+@pytest.mark.parametrize(("general", "first"), [(110, "launch-bound"), (90, "dataloader-starved")])
+def test_waiting_for_data_is_no_part_of_late_launches(general: int, first: str) -> None:
+    found = [finding("launch-bound", general), finding("dataloader-starved", 100)]
+    assert ranked(found, QUIET)[0].rule == first
+
+
 def test_what_was_asked_for_comes_first() -> None:
     found = [finding("sync-in-step", 900), finding("sampled-stalls", 5, is_asked=True)]
     assert [f.rule for f in ranked(found, QUIET)] == ["sampled-stalls", "sync-in-step"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import sightline
@@ -10,6 +14,8 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import page
 from synth import SCENARIOS, kineto
+
+CPU_TRAINING = Path(__file__).parents[2] / "examples" / "cpu-training.json.gz"
 
 
 def found(name: str, tmp_path, **options) -> list[Finding]:
@@ -55,6 +61,34 @@ def test_a_dominating_kernel_is_a_remark_not_an_alarm(tmp_path):
     kineto.write(SCENARIOS["dominating_kernel"](), tmp_path, dialect="2025")
     by_rule = {f.rule: f for f in findings(sightline.open(str(tmp_path)))}
     assert by_rule["dominating-kernel"].severity == "info"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A program with a GPU's timeline, and one without."""
+    folder = tmp_path_factory.mktemp("runs")
+    kineto.write(SCENARIOS["launch_bound"](), folder, dialect="2025")
+    return [sightline.open(str(path)) for path in (folder, CPU_TRAINING)]
+
+
+@pytest.mark.parametrize("name", registry.list_names("rules"))
+def test_a_rule_is_silent_without_the_tables_that_its_subject_needs(name, runs):
+    needs = registry.subject_of("rules", name).needs
+    for run in runs:
+        if needs and not any(map(run.rows, needs)):
+            assert list(registry.load("rules", name).check(run)) == []
+
+
+def test_rules_are_not_loaded_for_tables_that_are_absent(runs):
+    code = (
+        "import sys, sightline; sightline.findings(sightline.open(sys.argv[1]));"
+        "print(*(m for m in sys.modules if '.subjects.' in m and '.rules.' in m))"
+    )
+    words = [sys.executable, "-c", code, str(CPU_TRAINING)]
+    loaded = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "subjects.host.rules.host_busy" in loaded
+    assert "subjects.jobs.rules" not in loaded
+    assert "subjects.kernels.rules.few_blocks" not in loaded
 
 
 @pytest.mark.parametrize("name", registry.list_names("rules"))

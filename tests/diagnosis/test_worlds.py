@@ -46,7 +46,7 @@ PYTORCHS_OWN = {
     "memory_leak", "optimizer_state_not_sharded", "out_of_memory", "peak_set_by_one_tensor",
     "unused_reserve", "memory_fragmentation", "unfused_optimizer",
     "dtype_casts", "operator_patterns", "attention_not_fused", "recomputed_forward", "host_random",
-    "optimizer_peak", "cast_copies", "memory_at_peak", "two_graphs",
+    "optimizer_peak", "cast_copies", "memory_at_peak", "two_graphs", "peak_set_by_one_layer",
 }  # fmt: skip
 JAXS_OWN = {"preallocated_pool"}
 ADVICE = ("fix", "fix_pinned", "cause", "title", "summary")

@@ -313,7 +313,11 @@ def test_a_kernel_profile_has_its_code_with_heat(opened, tmp_path):
     assert (
         page.locator("#panel-profile section.table").count() == 1
     )  # the lines; the rest is folded
-    page.locator("#panel-profile summary", has_text="Code").click()
+    # Drawn as it is clicked, not a task later: what asks at once finds it whole.
+    click = (
+        "all => { all[0].click(); return all[0].parentElement.querySelectorAll('tbody tr').length }"
+    )
+    assert page.locator("#panel-profile summary", has_text="Code").evaluate_all(click) > 1
     code = page.locator("#panel-profile section.table", has_text="Instructions (SASS)")
     heat = "all => all.map(c => [c.textContent, c.style.getPropertyValue('--heat')])"
     cells = dict(code.locator("tbody td:nth-child(7)").evaluate_all(heat))
@@ -377,10 +381,12 @@ def test_printing_shows_every_panel(opened, loading):
             colours: new Set(new Uint32Array(dots.data.buffer)).size,
             flame: Math.max(...boxes.map(b => Number(b.getAttribute('width')))),
             theme: document.documentElement.dataset.theme,
+            folded: [...document.querySelectorAll('.card details')].filter(d => !d.open).length,
           };
         }"""
     )
     assert drawn["hidden"] == 0
+    assert drawn["folded"] == 0
     assert drawn["colours"] > 20
     assert drawn["flame"] > 500
     assert drawn["theme"] == "light"
@@ -390,6 +396,7 @@ def test_printing_shows_every_panel(opened, loading):
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert page.locator(".panel:visible").count() == 1
+    assert page.locator(".card details[open]").count() == 0
 
 
 def test_the_keyboard_reaches_everything(opened, loading):

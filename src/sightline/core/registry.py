@@ -51,6 +51,8 @@ class Subject(NamedTuple):
     # Its users change options and no code: what they can change comes first, unless what needs the
     # code changed gains so many times as much.
     ahead: float = 1.0
+    # Its rules have nothing to say of a run that has no rows of any of these, and are not loaded.
+    needs: tuple[str, ...] = ()
 
 
 class Kind(NamedTuple):

@@ -48,7 +48,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
         # A rule that needs them meets the same error, if any.
         pool.submit(list_nodes, run)
-        loading = pool.submit(lambda: [m for _, m in registry.load_members("rules")])
+        loading = pool.submit(load_rules_for, run)
         run = select_repeating(run)
         bare = remove_recorder(run)
         recorded, run = run, run if bare is None else bare.run
@@ -74,6 +74,16 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     ranked = rank_findings(once, rules, window_ns=window_ns or _sum_profiled(run))
     shown = ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
     return name_checks(recorded, shown)
+
+
+def load_rules_for(run: Run) -> list[Any]:
+    """The modules of the rules whose subjects have something to say of the run."""
+    subjects = {name: registry.subject_of("rules", name) for name in registry.list_names("rules")}
+    return [
+        registry.load("rules", name)
+        for name, subject in subjects.items()
+        if subject is None or not subject.needs or any(map(run.rows, subject.needs))
+    ]
 
 
 def _sum_profiled(run: Run) -> int:

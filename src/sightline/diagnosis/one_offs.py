@@ -22,7 +22,8 @@ from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steps
 # A pause is of one step where it holds nearly all of what a finding counts, of so many steps that
 # it would have come back (ours).
 MOST_PCT, LEAST_STEPS = 80.0, 5
-# Without steps one pause is once where so many operations had the chance of another (ours).
+# Without steps one pause is once where so many operations had the chance of another (ours), or that
+# which it ends at ran as often as there would be steps.
 LEAST_OPERATIONS = 1_000
 # `Finding.where` holds it for findings of one step.
 ONCE = "once_in_step"
@@ -34,6 +35,8 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     What cannot be seen in the rows that a finding carries, the longest of its places, is not said.
     """
     idle = {name for name, rule in rules.items() if rule.causes}
+    if not any(f.rule in idle or _is_pause(f) for f in found):
+        return list(found)
     if 0 < run.rows("device_ops") < FEW_OPERATIONS:
         return [_mark_single(f) if _is_pause(f) and f.cost_ns else f for f in found]
     if find_cold_pauses(run).height:
@@ -46,7 +49,7 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     if steps.group_by("rank").len().filter(pl.col("len") >= LEAST_STEPS).height:
         return [_mark(f, steps) if f.rule in idle else f for f in found]
     if run.rows("device_ops") < LEAST_OPERATIONS:
-        return list(found)
+        return [_mark_pause(f) if f.rule in idle and _had_chances(run, f) else f for f in found]
     return [_mark_pause(f) if f.rule in idle else f for f in found]
 
 
@@ -74,6 +77,14 @@ def _mark_first_run(found: Finding) -> Finding:
     return replace(
         found, evidence=(*found.evidence, line), where={**found.where, ONCE: "first run"}
     )
+
+
+def _had_chances(run: Run, found: Finding) -> bool:
+    """Whether what ends the longest pause ran so often that the pause would have come back."""
+    longest = max(_list_places(found), key=lambda r: r["end_ns"] - r["start_ns"], default={})
+    ops = run.table("device_ops", ["device_op_id", "name"])
+    name = ops.filter(pl.col("device_op_id") == longest.get("after_id", -1)).get_column("name")
+    return name.len() == 1 and int((ops.get_column("name") == name[0]).sum()) >= LEAST_STEPS
 
 
 def _mark_pause(found: Finding) -> Finding:

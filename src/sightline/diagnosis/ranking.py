@@ -18,6 +18,8 @@ MAJOR_PCT = 10.0
 _AHEAD = 4
 # `Finding.where` holds it for what is said of start-up or the tail.
 SEGMENT = "segment"
+# And this for what a general rule says of one function that samples name: that is a narrow finding.
+NARROW = "is_narrow"
 
 
 def rank_findings(
@@ -88,15 +90,17 @@ def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> 
     """Which findings are general ones that a narrower one comes before."""
     times = _list_general(found, rules)
     narrow = [
-        _weigh_gain(f)
+        f
         for f, general in zip(found, times, strict=True)
         if not (f.abstained or f.is_remark or f.severity == "info" or _is_unsure(f))
         and general == 1
         and share_of(f.rule) == OF_WINDOW
     ]
-    most = max(narrow, default=0)
+    apart = [f for f in narrow if f.rule in rules and rules[f.rule].apart]
+    most = max((_weigh_gain(f) for f in narrow if f not in apart), default=0)
+    beside = max((_weigh_gain(f) for f in apart), default=0)
     return [
-        general > 1 and _weigh_gain(f) < general * most
+        general > 1 and _weigh_gain(f) < max(general * most, beside)
         for f, general in zip(found, times, strict=True)
     ]
 
@@ -115,7 +119,10 @@ def _list_general(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[f
     ahead = [_find_ahead(f) for f in found]
     most = max(ahead, default=1.0)
     return [
-        max(rules[f.rule].general if f.rule in rules else 1.0, most if mine < most else 1.0)
+        max(
+            rules[f.rule].general if f.rule in rules and NARROW not in f.where else 1.0,
+            most if mine < most else 1.0,
+        )
         for f, mine in zip(found, ahead, strict=True)
     ]
 

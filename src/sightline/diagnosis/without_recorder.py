@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +27,9 @@ def show_recorded(found: Finding, rules: Mapping[str, Rule], bare: Unrecorded) -
     ranks = found.where.get("ranks") or [0]
     where = dict(found.where)
     if "time_ranges" in where:
-        where["time_ranges"] = [_restore(bare, span, ranks[0]) for span in where["time_ranges"]]
-    rows = tuple(_restore_row(bare, row, row.get("rank", ranks[0])) for row in found.rows)
+        ends = iter(_restore(bare, [m for span in where["time_ranges"] for m in span], ranks[0]))
+        where["time_ranges"] = [[next(ends) for _ in span] for span in where["time_ranges"]]
+    rows = _restore_rows(bare, found.rows, ranks[0])
     found = replace(found, where=where, rows=rows)
     unsure_pct = 100 * (bare.high_ns - bare.low_ns) / 2 / bare.ns
     is_idle = found.rule in rules and bool(rules[found.rule].causes)
@@ -42,9 +43,20 @@ def show_recorded(found: Finding, rules: Mapping[str, Rule], bare: Unrecorded) -
     return replace(found, confidence=confidence, limits=(*found.limits, reason))
 
 
-def _restore_row(bare: Unrecorded, row: Mapping[str, Any], rank: int) -> dict[str, Any]:
-    known = [name for name in _MOMENTS if isinstance(row.get(name), int)]
-    return {**row, **dict(zip(known, _restore(bare, [row[n] for n in known], rank), strict=True))}
+def _restore_rows(
+    bare: Unrecorded, rows: Sequence[Mapping[str, Any]], usual: int
+) -> tuple[dict[str, Any], ...]:
+    """The rows, those without a rank as of the usual one: each rank's moments are asked at once."""
+    restored = [dict(row) for row in rows]
+    of_rank: dict[int, list[tuple[dict[str, Any], str]]] = {}
+    for row in restored:
+        known = of_rank.setdefault(row.get("rank", usual), [])
+        known += ((row, name) for name in _MOMENTS if isinstance(row.get(name), int))
+    for rank, places in of_rank.items():
+        moments = _restore(bare, [row[name] for row, name in places], rank)
+        for (row, name), moment in zip(places, moments, strict=True):
+            row[name] = moment
+    return tuple(restored)
 
 
 def _restore(bare: Unrecorded, moments: list[int], rank: int) -> list[int]:

@@ -17,7 +17,7 @@ from sightline._native import sum_path as native_sum_path
 from sightline.core.algebra.arrow import pack_columns, pack_numbers, unpack_columns
 from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import Texts, take_rows
-from sightline.replay.graph import LATE_NS, PROCESS, WAIT_NS
+from sightline.replay.graph import LATE_NS, PROCESS, READ_BACK, WAIT_NS
 from sightline.replay.replay import EDGES
 from sightline.timeline.api_calls import launches_graph
 from sightline.timeline.classes import WAITS
@@ -63,6 +63,8 @@ def sort_nodes(nodes: pl.DataFrame) -> pl.Series:
         .then(_CALL)
         .when(kind == "finish")
         .then(_FINISH)
+        .when((kind == "memcpy") & names.match(READ_BACK))
+        .then(_TOUCHED)
         .when(kind.is_in(["memcpy", "memset"]))
         .then(_COPY)
         .when((kind == "other") | names.match(WAITS))
@@ -189,9 +191,16 @@ _MET, _OWN, _REST, _BEGINNING, _PREV, _LAUNCH, _WAIT, _GUESS = range(_STEPS)
 _GAPS = {_PREV: GAP, _LAUNCH: LAUNCH, _WAIT: EVENT, _GUESS: EVENT}
 
 # Sorts of nodes: what it is, whether its launch is known, and whether its wait is inferred.
-_KINDS = range(6)
-_CALL, _FINISH, _COPY, _OTHER, _COMM, _COMPUTE = _KINDS
-_OWN_PARTS = {_CALL: CALL, _FINISH: CALL, _COPY: COPY, _OTHER: OTHER, _COMM: COMM}
+_KINDS = range(7)
+_CALL, _FINISH, _COPY, _OTHER, _COMM, _COMPUTE, _TOUCHED = _KINDS
+_OWN_PARTS = {
+    _CALL: CALL,
+    _FINISH: CALL,
+    _COPY: COPY,
+    _OTHER: OTHER,
+    _COMM: COMM,
+    _TOUCHED: COPY,
+}
 
 
 @lru_cache(maxsize=1)
@@ -214,7 +223,7 @@ def _name_piece(kind: int, launched: bool, inferred: bool, step: int) -> tuple[s
         return COMM, basis
     if step == _OWN:
         return _OWN_PARTS.get(kind, COMPUTE), basis
-    if kind == _CALL:
+    if kind == _CALL or (kind == _TOUCHED and step == _PREV and not launched):
         return HOST, basis
     if kind == _FINISH:
         return (CALL if step == _PREV else RETURN), basis

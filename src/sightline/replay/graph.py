@@ -20,7 +20,9 @@ launched before it (`wait_by` is "event"); one that was launched and had its str
 starts right when another stream's operation ends, waited for that one ("timing"): the call that
 told it so may be another thread's, or not recorded. If it starts some time after the last such end,
 that one is the best `guess`: what it waited for ended no later, since it did start. The critical
-path follows guesses; a replay does not.
+path follows guesses; a replay does not. Pages of unified memory that move without a launch move
+when somebody touches them: as long behind the last of their process's calls and of the moves before
+them as was recorded.
 """
 
 from __future__ import annotations
@@ -61,6 +63,9 @@ _IS_ELSEWHERE = (pl.col("other") != pl.col("stream_id")) | (
     pl.col("other_device") != pl.col("device_id")
 )
 
+
+# How a move of unified memory is called (CUPTI's copy kinds), and one that the host asks for.
+_PAGE_MOVE, READ_BACK = "Unified", "Unified Device-to-Host"
 
 _WAIT_BY = pl.Enum(["event", "timing", "guess"])
 _WAITS: dict[str, DType] = {
@@ -115,10 +120,9 @@ def _list_nodes(
         [
             _make_host_nodes(calls, waits).with_columns(kind=pl.lit("call", kind)),
             _make_finish_nodes(waits).with_columns(kind=pl.lit("finish", kind)),
-            _make_op_nodes(ops, calls, collectives),
+            _make_op_nodes(_follow_touch(ops, calls, waits), calls, collectives),
         ],
         how="diagonal",
-        rechunk=True,
     )
 
 
@@ -180,9 +184,10 @@ def _add_launch(ops: pl.DataFrame, calls: pl.DataFrame, host: pl.DataFrame) -> p
     by_time = ("start_ns", "end_ns", "device_op_id")
     ops = ops.hstack(found).sort(by_time, maintain_order=True)
     # Without a launch in the recording: the process that launches on the device, or on another.
-    for place in (["rank", "device_id"], ["rank"]):
-        ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
-    ops = ops.with_columns(pl.col("pid").fill_null(0))
+    if ops.get_column("pid").null_count():
+        for place in (["rank", "device_id"], ["rank"]):
+            ops = ops.with_columns(pl.col("pid").fill_null(pl.col("pid").max().over(place)))
+        ops = ops.with_columns(pl.col("pid").fill_null(0))
     stream, _ = number_groups(ops, LANE)
     before = _find_row_before(stream)
     names = {"end_ns": "prev_end_ns", "device_op_id": "prev_id", "call_id": "prev_call"}
@@ -198,18 +203,9 @@ def _find_row_before(group: pl.Series) -> pl.Series:
 
 def _make_host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
     """The begin of every call, behind the call that ended last on its device's threads."""
-    waits = finishes.select("host_op_id").unique().with_columns(split=pl.lit(value=True))
-    calls = calls.join(waits, on="host_op_id", how="left").with_columns(
-        pl.col("split").fill_null(value=False)
-    )
+    calls = _mark_split(calls, finishes)
     chain = ["rank", "pid", "device_id"]
-    ended = calls.select(
-        *chain,
-        # A call of no length must not come before itself.
-        t=pl.max_horizontal("end_ns", pl.col("start_ns") + 1),
-        prev_end="end_ns",
-        prev_uid=pl.col("host_op_id") * 4 + pl.when("split").then(FINISH).otherwise(BEGIN),
-    )
+    ended = _list_ends(calls, chain)
     before = find_latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
     return calls.hstack(take_rows(ended.select("prev_end", "prev_uid"), before)).select(
         *THREAD,
@@ -223,6 +219,50 @@ def _make_host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFram
         prev_lag_ns=pl.col("start_ns") - pl.col("prev_end"),
         turn=pl.lit(2, pl.Int8),
     )
+
+
+def _mark_split(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
+    """The calls, and whether each is `split` into its begin and its return."""
+    waits = finishes.select("host_op_id").unique().with_columns(split=pl.lit(value=True))
+    return calls.join(waits, on="host_op_id", how="left").with_columns(
+        pl.col("split").fill_null(value=False)
+    )
+
+
+def _list_ends(calls: pl.DataFrame, chain: list[str]) -> pl.DataFrame:
+    """When each call has ended, and the node that ends it: chain, t, prev_end, prev_uid."""
+    return calls.select(
+        *chain,
+        # A call of no length must not come before itself.
+        t=pl.max_horizontal("end_ns", pl.col("start_ns") + 1),
+        prev_end="end_ns",
+        prev_uid=pl.col("host_op_id") * 4 + pl.when("split").then(FINISH).otherwise(BEGIN),
+    )
+
+
+def _follow_touch(ops: pl.DataFrame, calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
+    """The operations with `touch_uid` and `touch_lag_ns`: behind what a move of pages comes.
+
+    Null for all others. What the host does until it touches the page, or a kernel that a call of it
+    launched, stays as long as it was.
+    """
+    ops = ops.with_row_index("row")
+    moves = ops.filter((pl.col("kind") == "memcpy") & pl.col("call_id").is_null())
+    moves = moves.filter(pl.col("name").cast(pl.String).str.contains(_PAGE_MOVE))
+    if moves.is_empty():
+        nothing = pl.lit(None, pl.Int64)
+        return ops.drop("row").with_columns(touch_uid=nothing, touch_lag_ns=nothing)
+    ended = _list_ends(_mark_split(calls, finishes), PROCESS)
+    last = find_latest(moves, "start_ns", ended, "t", PROCESS, ties=["prev_uid"])
+    moves = moves.hstack(take_rows(ended.select("prev_end", "prev_uid"), last))
+    is_host = pl.col("prev_end") >= pl.col("prev_end_ns").fill_null(pl.col("prev_end"))
+    gap = pl.col("start_ns") - pl.col("prev_end_ns")
+    touched = moves.select(
+        "row",
+        touch_uid=pl.when(is_host).then("prev_uid").otherwise(pl.col("prev_id") * 4 + OP),
+        touch_lag_ns=pl.when(is_host).then(pl.col("start_ns") - pl.col("prev_end")).otherwise(gap),
+    )
+    return ops.join(touched, on="row", how="left", maintain_order="left").drop("row")
 
 
 def _make_finish_nodes(finishes: pl.DataFrame) -> pl.DataFrame:
@@ -256,9 +296,11 @@ def _make_op_nodes(
     gap_ns = min(int(queued.select(gap.quantile(0.1, "lower")).item() or GAP_NS), MOST_GAP_NS)
     idle = ops.filter("first", (pl.col("call_ns") >= pl.col("prev_end_ns")) & (delay > 0))
     latency = idle.group_by("kind").agg(latency_ns=delay.quantile(0.1, "lower").cast(pl.Int64))
-    ops = ops.join(latency, on="kind", how="left").with_columns(
-        pl.min_horizontal(pl.col("latency_ns").fill_null(LAUNCH_NS), LAUNCH_NS)
-    )
+    kinds, known = ops.get_column("kind"), dict(latency.iter_rows())
+    assert isinstance(kinds.dtype, pl.Enum)
+    of_kind = [min(known.get(k) or LAUNCH_NS, LAUNCH_NS) for k in kinds.dtype.categories]
+    latencies = pl.Series(of_kind, dtype=pl.Int64).gather(kinds.to_physical())
+    ops = ops.with_columns(latency_ns=latencies)
     told = _find_events(ops, calls)
     rest = ops.join(told, on="device_op_id", how="anti")
     waits = pl.concat([told, _infer_waits(rest, ops, gap_ns)])
@@ -276,8 +318,11 @@ def _make_op_nodes(
         kind="kind",
         ref_id="device_op_id",
         uid=pl.col("device_op_id") * 4 + OP,
-        prev_uid=pl.col("prev_id") * 4 + OP,
-        prev_lag_ns=pl.when(same_graph).then(gap).otherwise(pl.min_horizontal(gap, gap_ns)),
+        prev_uid=pl.coalesce("touch_uid", pl.col("prev_id") * 4 + OP),
+        prev_lag_ns=pl.coalesce(
+            "touch_lag_ns",
+            pl.when(same_graph).then(gap).otherwise(pl.min_horizontal(gap, gap_ns)),
+        ),
         launch_uid=pl.col("call_id") * 4 + BEGIN,
         launch_lag_ns=pl.min_horizontal(delay, "latency_ns"),
         wait_uid=pl.when(~is_guess).then(pl.col("event_id") * 4 + OP),
@@ -397,7 +442,7 @@ def _order_by_end(
 def _order_nodes(nodes: pl.DataFrame) -> pl.DataFrame:
     """Nodes numbered in order, edges as such numbers, and the residual that each one needs."""
     edges = _find_edges(nodes)
-    nodes = nodes.drop("turn", *(f"{e}_uid" for e in EDGES))
+    nodes = keep_single_values(nodes.drop("turn", *(f"{e}_uid" for e in EDGES)))
     nodes = nodes[edges.get_column("row")].hstack(edges.drop("row")).with_row_index("node")
     nodes = _explain_slow_launches(_number_guesses(nodes))
     ordered = nodes.select(

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sightline.core.algebra.lookup import Texts, mark_rows
+from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.lookup import Texts, keep_matching, mark_rows
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import CUPTI_LAUNCH_NS, launches_kernels
 
@@ -37,6 +38,7 @@ _WAITS = 3
 _LEAST_CALLS = 50
 # A recorder makes the host's work at most five times as long: of 53 sides the most was 2.4.
 _LEAST_LEFT = 0.2
+_NOTHING = pl.Series([0], dtype=pl.Int64)
 LAYERS = ("op", "python", "runtime", "driver")
 THREAD = ["rank", "pid", "tid"]
 
@@ -72,8 +74,7 @@ def estimate_costs(run: Run, nodes: pl.DataFrame) -> dict[int, RecorderCost]:
             if cost is not None:
                 costs[rank] = cost
         elif "cupti" in formats:
-            nothing = pl.Series([0], dtype=pl.Int64)
-            costs[rank] = RecorderCost(nothing, nothing, CUPTI_LAUNCH_NS)
+            costs[rank] = RecorderCost(_NOTHING, _NOTHING, CUPTI_LAUNCH_NS)
     return costs
 
 
@@ -86,6 +87,11 @@ def _add_up_stretches(run: Run, nodes: pl.DataFrame, rank: int) -> RecorderCost 
     if slowed is None:
         return None
     launching = nodes.filter(pl.col("rank") == rank)
+    frames = keep_matching(
+        host.filter(pl.col("layer") == "python"), _list_threads(launching), THREAD
+    )
+    if not slowed and frames.is_empty():
+        return RecorderCost(_NOTHING, _NOTHING)
     events = list_events(host, launching, pl.col("layer").alias("of"))
     length = pl.col("at").shift(-1) - pl.col("at")
     is_frame = pl.col("of") == "python"
@@ -100,14 +106,17 @@ def list_events(host: pl.DataFrame, launching: pl.DataFrame, *of: pl.Expr | str)
     `host` are rows of host_ops; each event has its moment `at`, whether it `begins`, and `of` of
     its row.
     """
-    threads = launching.select(THREAD).drop_nulls("tid").unique()
-    mine = host.join(threads, on=THREAD, how="semi", nulls_equal=True)
+    mine = keep_matching(host, _list_threads(launching), THREAD)
     # Of events at one moment the outer one begins first and ends last.
     ends = [
         mine.select(*of, at="start_ns", turn="depth", begins=pl.lit(value=True)),
         mine.select(*of, at="end_ns", turn=-pl.col("depth"), begins=pl.lit(value=False)),
     ]
     return pl.concat(ends).sort("at", "turn", maintain_order=True)
+
+
+def _list_threads(nodes: pl.DataFrame) -> pl.DataFrame:
+    return nodes.select(THREAD).drop_nulls("tid").unique()
 
 
 def add_up_taken(taken: pl.DataFrame) -> RecorderCost:
@@ -137,26 +146,34 @@ def _measure_slowing(calls: pl.DataFrame) -> float | None:
     return 1 - hot / usual if hot >= count * _LEAST_HOT_NS else 0.0
 
 
-def contract_nodes(
-    nodes: pl.DataFrame, costs: dict[int, RecorderCost], times: float = 1.0
-) -> pl.DataFrame:
-    """The nodes of a dependency graph (`graph.list_nodes`) without the recorder's cost.
+def spread_costs(nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> pl.DataFrame:
+    """What the recorder took before each node of a graph, and of it: `of_lag` and `of_call`.
 
-    `times` scales it. A wait is not shortened: it ends when the device is done.
+    Whole ns, a row for each row of `graph.list_nodes`.
     """
     start, lag = nodes.get_column("start_ns"), nodes.get_column("prev_lag_ns").fill_null(0).clip(0)
-    length = nodes.get_column("end_ns") - start
     launches = mark_rows(nodes.get_column("launch"), nodes.height)
     of_lag, of_call = (pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True) for _ in range(2))
     for rank, cost in costs.items():
         mine = (nodes.get_column("rank") == rank).cast(pl.Int64)
         at_start = _look_up(cost, start)
         of_lag += mine * (at_start - _look_up(cost, start - lag))
-        in_call = _look_up(cost, start + length) - at_start
+        in_call = _look_up(cost, nodes.get_column("end_ns")) - at_start
         of_call += mine * (in_call + launches.cast(pl.Int64) * cost.launch_ns)
+    return pl.DataFrame({"of_lag": of_lag, "of_call": of_call})
+
+
+def contract_nodes(nodes: pl.DataFrame, taken: pl.DataFrame, times: float = 1.0) -> pl.DataFrame:
+    """The nodes of a dependency graph without what the recorder took (`spread_costs`).
+
+    `times` scales it. A wait is not shortened: it ends when the device is done.
+    """
+    start, lag = nodes.get_column("start_ns"), nodes.get_column("prev_lag_ns").fill_null(0).clip(0)
+    length = nodes.get_column("end_ns") - start
+    of_lag, of_call = (pl.lit(column) for column in taken.get_columns())
     is_call = pl.col("kind") == "call"
-    thought = (pl.lit(lag) - pl.lit(of_lag) * times).clip(pl.lit(lag) * _LEAST_LEFT)
-    called = (pl.lit(length) - pl.lit(of_call) * times).clip(pl.lit(length) * _LEAST_LEFT)
+    thought = (pl.lit(lag) - of_lag * times).clip(pl.lit(lag) * _LEAST_LEFT)
+    called = (pl.lit(length) - of_call * times).clip(pl.lit(length) * _LEAST_LEFT)
     return nodes.with_columns(
         prev_lag_ns=pl.when(is_call & (pl.col("prev_lag_ns") > 0))
         .then(thought.round().cast(pl.Int64))
@@ -169,5 +186,5 @@ def contract_nodes(
 
 def _look_up(cost: RecorderCost, moments: pl.Series) -> pl.Series:
     """What the recorder had taken by each moment; calls begin and end at moments that are known."""
-    place = cost.at.search_sorted(moments, side="right").cast(pl.Int64) - 1
-    return cost.taken.gather(place.clip(0)) * (place >= 0).cast(pl.Int64)
+    place = find_latest(moments.to_frame("at"), "at", cost.at.to_frame("at"), "at", [])
+    return cost.taken.gather(place).fill_null(0)

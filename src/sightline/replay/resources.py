@@ -11,7 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.lookup import find_rows, number_groups, select_varying
 from sightline.core.model.run import Run
 from sightline.replay.graph import list_nodes
 from sightline.replay.replay import is_op
@@ -52,7 +52,8 @@ def list_shares(ops: pl.DataFrame, devices: pl.DataFrame) -> pl.Series:
 
     `ops` hold rank, device_id and the columns of a launch's shape; `devices` are the run's.
     """
-    known = ops.join(
+    kind_of, kinds = number_groups(ops, [*_DEVICE, *_SHAPE])
+    known = kinds.join(
         devices.select(
             *_DEVICE, "sm_count", "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm"
         ),
@@ -74,7 +75,8 @@ def list_shares(ops: pl.DataFrame, devices: pl.DataFrame) -> pl.Series:
     )
     blocks = pl.col("grid_x") * pl.col("grid_y") * pl.col("grid_z")
     share = blocks / (pl.col("sm_count") * pl.max_horizontal(fit, pl.lit(1)))
-    return known.select(share.clip(0.0, 1.0).fill_null(1.0).fill_nan(1.0)).to_series()
+    shares = known.select(share.clip(0.0, 1.0).fill_null(1.0).fill_nan(1.0)).to_series()
+    return shares.gather(kind_of)
 
 
 def _list_demands(run: Run) -> pl.DataFrame:
@@ -107,7 +109,9 @@ def _list_demands(run: Run) -> pl.DataFrame:
         .with_columns(rate=pl.when(rate < _BESIDE).then(1 / pl.col("streams")).otherwise(rate))
         .with_row_index("number")
     )
-    placed = ops.join(rates, on=by, how="left", maintain_order="left").select(
+    on = select_varying(by, ops, rates)
+    rates = rates.drop(c for c in by if c not in on)
+    placed = ops.join(rates, on=on, how="left", maintain_order="left").select(
         "device_op_id", resource="number", weight=pl.col("share") * pl.col("rate")
     )
     nodes = list_nodes(run)

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from sightline.core.algebra.interpolate import interpolate
 from sightline.core.algebra.intervals import measure_cover
 from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import find_largest
@@ -25,7 +24,12 @@ from sightline.core.model.store import FROM_FACTS
 from sightline.core.model.tables import load_table
 from sightline.replay.gains import starts_in_window
 from sightline.replay.graph import list_nodes
-from sightline.replay.recorder_cost import RecorderCost, contract_nodes, estimate_costs
+from sightline.replay.recorder_cost import (
+    RecorderCost,
+    contract_nodes,
+    estimate_costs,
+    spread_costs,
+)
 from sightline.replay.replay import is_op, replay_graph
 from sightline.replay.side_costs import estimate_side_costs
 from sightline.timeline.step_clock import list_steady_steps
@@ -36,7 +40,11 @@ LEAST_SHARE = 0.05
 # PyTorch's profiler (docs/accuracy.md). Runs of one program differ by 5 % themselves.
 LOW_COST, HIGH_COST, LEAST_OFF, MOST_OFF = 0.4, 1.5, 0.05, 0.25
 
-Anchors = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+# Recorded moments of one rank in order, and the new ones, ns.
+Anchors = tuple[pl.Series, pl.Series]
+# What tells, beside a row's rank, where a replay has it.
+_OWN = {"device_ops": ("device_op_id",)}
 
 
 @dataclass(repr=False)
@@ -49,42 +57,48 @@ class UnrecordedRun(Run):
 
     ops: pl.DataFrame = field(default_factory=pl.DataFrame)
     moves: dict[int, Anchors] = field(default_factory=dict)
-    moved: dict[str, dict[str, pl.Series]] = field(default_factory=dict)
+    moved: dict[tuple[str, str], pl.Series] = field(default_factory=dict)
 
-    def scan(self, name: str) -> pl.LazyFrame:
+    def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
         """A table with the moved times, of which only the columns that are asked for are made."""
-        rows = super().scan(name)
         moments = load_table(name).moments
         if not moments or name in FROM_FACTS or not self.moves:
-            return rows
+            return super().scan(name, columns)
+        rows = super().scan(name)
 
         def read(
             columns: list[str] | None, wanted: pl.Expr | None, limit: int | None, _size: int | None
         ) -> Iterator[pl.DataFrame]:
             asked = columns or rows.collect_schema().names()
-            still = [c for c in asked if c not in moments]
-            moved = self._move_table(name)
-            frame = rows.select(still or "rank").collect()
-            frame = frame.with_columns(moved[c] for c in asked if c in moments).select(asked)
+            moving = [c for c in asked if c in moments]
+            if wanted is None or set(wanted.meta.root_names()) & set(moments):
+                frame = rows.select([c for c in asked if c not in moments] or "rank").collect()
+                frame = frame.hstack([self._move_column(name, c) for c in moving])[asked]
+            else:  # of few rows no more are moved
+                needed = dict.fromkeys([*asked, "rank", *_OWN.get(name, ())])
+                frame = rows.filter(wanted).select(*needed).collect()
+                moved = [self._move(name, frame, c) for c in moving]
+                frame, wanted = frame.with_columns(moved).select(asked), None
             frame = frame if wanted is None else frame.filter(wanted)
             yield frame if limit is None else frame.head(limit)
 
         return register_io_source(read, schema=rows.collect_schema())
 
-    def _move_table(self, name: str) -> dict[str, pl.Series]:
-        """The moved times of a table, made once."""
-        if name not in self.moved:
-            moments = load_table(name).moments
-            own = ["device_op_id"] if name == "device_ops" else []
-            frame = super().scan(name).select("rank", *own, *moments).collect()
-            made = {c: _move(frame, c, self.moves) for c in moments}
-            if own:
-                ids = frame.get_column("device_op_id")
-                at = find_rows(self.ops.get_column("device_op_id"), ids)
-                for c in ("start_ns", "end_ns"):
-                    made[c] = self.ops.get_column(c).gather(at).fill_null(frame.get_column(c))
-            self.moved[name] = made
-        return self.moved[name]
+    def _move_column(self, name: str, column: str) -> pl.Series:
+        """The moved times of a table's column, made once."""
+        known = self.moved.get((name, column))
+        if known is None:
+            needed = dict.fromkeys([column, "rank", *_OWN.get(name, ())])
+            frame = super().scan(name, list(needed)).select(*needed).collect()
+            known = self.moved[name, column] = self._move(name, frame, column)
+        return known
+
+    def _move(self, name: str, frame: pl.DataFrame, column: str) -> pl.Series:
+        """The moved times of some rows of a table."""
+        if name != "device_ops" or column not in ("start_ns", "end_ns"):
+            return _move(frame, column, self.moves)
+        at = find_rows(self.ops.get_column("device_op_id"), frame.get_column("device_op_id"))
+        return self.ops.get_column(column).gather(at).fill_null(frame.get_column(column))
 
     def with_window(self, window: str | None) -> UnrecordedRun:
         """The same run, asked about another part of its timeline."""
@@ -100,8 +114,10 @@ class UnrecordedRun(Run):
 
     def restore(self, moments: pl.Series, rank: int) -> pl.Series:
         """When moments of a rank were on the recorded timeline, ns."""
-        recorded, moved = self.moves.get(rank, (np.zeros(1, np.int64), np.zeros(1, np.int64)))
-        return pl.Series(moments.name, _interpolate(moments.to_numpy(), moved, recorded))
+        anchors = self.moves.get(rank)
+        if anchors is None or moments.is_empty():
+            return moments
+        return interpolate(moments, *reversed(anchors))
 
 
 @dataclass(frozen=True)
@@ -174,12 +190,13 @@ def _remove(run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> Un
     if not any(cost.is_any for cost in costs.values()):
         return None
     before = _measure_length(run)
-    bare = _move_run(run, nodes, costs, 1.0)
+    taken = spread_costs(nodes, costs)
+    bare = _move_run(run, nodes, taken, 1.0)
     after = _measure_length(bare)
     if after > (1 - LEAST_SHARE) * before:
         return None
     longer, shorter = (
-        _measure_length(_move_run(run, nodes, costs, times)) for times in (LOW_COST, HIGH_COST)
+        _measure_length(_move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
     )
     low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
     high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
@@ -212,11 +229,9 @@ def _measure_step(run: Run) -> int:
     return round(mean or 0)
 
 
-def _move_run(
-    run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost], times: float
-) -> UnrecordedRun:
-    """The run at the times of a replay without so many times the recorder's cost."""
-    replayed = replay_graph(contract_nodes(nodes, costs, times))
+def _move_run(run: Run, nodes: pl.DataFrame, taken: pl.DataFrame, times: float) -> UnrecordedRun:
+    """The run at the times of a replay without so many times what the recorder took."""
+    replayed = replay_graph(contract_nodes(nodes, taken, times))
     device = is_op(nodes)
     moved = nodes.with_columns(new_start=replayed.start, new_end=replayed.end)
     ops = (
@@ -235,9 +250,9 @@ def _move_run(
 def _find_anchors(calls: pl.DataFrame) -> Anchors:
     """The begins and ends of one rank's calls, in order of time, and when they are without it."""
     both = [calls.select(at=e, new=f"new_{e.removesuffix('_ns')}") for e in ("start_ns", "end_ns")]
-    known = pl.concat(both).sort("at", "new").with_columns(pl.col("new").cum_max())
-    last = known.unique("at", keep="last", maintain_order=True)
-    return last.get_column("at").to_numpy(), last.get_column("new").to_numpy()
+    known = pl.concat(both).sort("at").with_columns(pl.col("new").cum_max())
+    last = known.filter(pl.col("at").ne_missing(pl.col("at").shift(-1)))
+    return last.get_column("at"), last.get_column("new")
 
 
 def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Series:
@@ -246,18 +261,5 @@ def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Serie
     for rank, (recorded, moved) in moves.items():
         known = (frame.get_column("rank") == rank) & column.is_not_null()
         rows = known.arg_true()
-        column = column.scatter(rows, _interpolate(column.gather(rows).to_numpy(), recorded, moved))
+        column = column.scatter(rows, interpolate(column.gather(rows), recorded, moved))
     return column
-
-
-def _interpolate(
-    moments: npt.NDArray[np.int64], before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Moments between anchors; outside of them they move as the nearest one does.
-
-    In ns from the first anchor, since a float holds 2^53 of them.
-    """
-    inside = np.clip(moments, before[0], before[-1])
-    moved = np.interp(inside - before[0], before - before[0], after - after[0])
-    new: npt.NDArray[np.int64] = np.rint(moved).astype(np.int64) + after[0] + (moments - inside)
-    return new

@@ -7,6 +7,7 @@ import polars as pl
 from sightline.core.algebra.intervals import is_one_group
 from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import Texts, take_rows
+from sightline.core.algebra.order import sort_rows
 from sightline.timeline.api_calls import allocates, may_wait
 
 # Where a recording's own events do not tell: the return of a wait, see `graph`.
@@ -78,7 +79,7 @@ def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """
     by = ["rank", "device_id"]
     called = _date_launches(blocking, ops).select(*by, "call_ns", "end_ns", "device_op_id")
-    launched = called.sort("call_ns", "end_ns")
+    launched = sort_rows(called, ["call_ns", "end_ns"])
     reach = pl.col("end_ns").cum_max()
     last = pl.when(pl.col("end_ns") == pl.col("latest")).then("device_op_id").forward_fill()
     if not is_one_group(launched, by):
@@ -88,7 +89,8 @@ def _find_awaited(blocking: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     )
     ended = called.select(
         *by, t="end_ns", ended="end_ns", ended_id="device_op_id", ended_call="call_ns"
-    ).sort("t")
+    )
+    ended = sort_rows(ended, ["t"])
     before = find_latest(blocking, "start_ns", launched, "call_ns", by)
     within = find_latest(blocking, "end_ns", ended, "t", by)
     return (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sightline.core.algebra.lookup import Texts
+from sightline.core.algebra.lookup import Texts, keep_rows
 from sightline.core.model.run import Run
 from sightline.timeline.communication_names import PATTERN
 
@@ -56,8 +56,8 @@ def classify_run(run: Run) -> pl.DataFrame:
 
 def list_class(run: Run, class_: str, columns: Sequence[str]) -> pl.DataFrame:
     """Some columns of all device operations of one class."""
-    ops = classify_run(run).select(*columns, of="class_")
-    return ops.filter(pl.col("of") == class_).drop("of")
+    ops = classify_run(run)
+    return keep_rows(ops[list(columns)], ops.get_column("class_") == class_)
 
 
 def _classify_run(run: Run) -> pl.DataFrame:

@@ -12,6 +12,7 @@ import polars as pl
 
 from sightline.core.algebra.lookup import find_rows, match_names
 from sightline.core.model.run import Run
+from sightline.timeline.host_ranges import list_host_names
 from sightline.timeline.iterations import list_iterations
 from sightline.timeline.step_annotations import ANY_TEXT, FUNCTIONS, NUMBERS, parse_annotations
 from sightline.timeline.world import SERVING, read_world
@@ -69,7 +70,7 @@ def list_step_work(run: Run) -> pl.DataFrame:
 def _list_engine_steps(run: Run) -> pl.DataFrame:
     if not run.rows("host_ops") and not run.rows("device_ops"):
         return pl.DataFrame(schema=SCHEMA)
-    found = _read_ranges(run)
+    found = _read_ranges(run) if _is_named(run) else pl.DataFrame()
     if found.is_empty() and read_world(run).framework in SERVING:
         found = _find_replays(run)
         if found.is_empty():
@@ -108,6 +109,12 @@ def _name_phase() -> pl.Expr:
         .when(~prefill & ~decode)
         .then(pl.lit(EMPTY))
     )
+
+
+def _is_named(run: Run) -> bool:
+    """Whether any range has a text or a function of an engine: asked of the different names."""
+    patterns = "|".join([ANY_TEXT, *(form.pattern for form in FUNCTIONS)])
+    return bool(list_host_names(run).different.str.contains(patterns).any())
 
 
 def _read_ranges(run: Run) -> pl.DataFrame:

@@ -94,6 +94,10 @@ def uses_device(run: Run) -> bool:
 
 def has_operators(run: Run) -> bool:
     """Whether operators were recorded: else nothing is known of what lies between them."""
+    return run.once(_has_operators)
+
+
+def _has_operators(run: Run) -> bool:
     return not run.scan("host_ops").filter(pl.col("layer") == "op").head(1).collect().is_empty()
 
 

@@ -7,9 +7,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.core.algebra.intervals import find_gaps, measure_cover_between
+from sightline.core.algebra.intervals import find_gaps, is_one_group, measure_cover_between
 from sightline.core.algebra.latest import find_latest, find_next
-from sightline.core.algebra.lookup import Texts, find_rows, take_rows
+from sightline.core.algebra.lookup import (
+    Texts,
+    find_rows,
+    match_names,
+    number_groups,
+    take_rows,
+)
+from sightline.core.algebra.order import sort_rows
 from sightline.core.algebra.trees import find_open_range
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import (
@@ -92,7 +99,18 @@ _IS_COST = pl.col("layer") == "overhead"
 _BY = ["rank", "device_id"]
 _THREAD = ["rank", "pid", "tid"]
 # What is asked of a device operation.
-_OP = ("device_op_id", *_BY, "kind", "name", "start_ns", "end_ns", "launch_id")
+_OP = (
+    "device_op_id",
+    *_BY,
+    "kind",
+    "name",
+    "start_ns",
+    "end_ns",
+    "launch_id",
+    "migration_cause",
+)
+# A call that asks for pages of unified memory; the moves that it brings name no call.
+_PREFETCH = r"^(?:cuda|cu|hip)MemPrefetch"
 _KEPT = (
     *_BY,
     "start_ns",
@@ -134,6 +152,9 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
         ("slow_launch", pl.lit("slow_launch"), "launch_id"),
         ("queued", pl.when(is_micro).then(pl.lit("micro_gap")).otherwise("queued"), "queued_op"),
     ]
+    # Most causes have no part in most recordings.
+    taken = gaps.select((pl.col(f"{part}_ns") > 0).any() for part, _, _ in parts).row(0)
+    taken = taken if any(taken) else (True, *taken[1:])
     rows = [
         gaps.filter(pl.col(f"{part}_ns") > 0).select(
             "gap",
@@ -144,6 +165,7 @@ def list_idle_parts(run: Run, micro_ns: int) -> pl.DataFrame:
             turn=pl.lit(turn, pl.Int8),
         )
         for turn, (part, cause, op) in enumerate(parts)
+        if taken[turn]
     ]
     return pl.concat(rows).sort("gap", "turn").drop("turn")
 
@@ -164,9 +186,9 @@ def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
 
 
 def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
-    ops = run.table("device_ops", _OP)
-    found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
     host = run.table("host_ops", ["host_op_id", *_THREAD, "name", "start_ns", "end_ns"])
+    ops = _find_prefetches(run.table("device_ops", _OP), host)
+    found = _find_neighbours(find_gaps(ops, run.ask("windows"), _BY), ops)
     called = find_rows(host.get_column("host_op_id"), found.get_column("launch_id"))
     calls = host.select("pid", "tid", launch="name", call_ns="start_ns", call_end_ns="end_ns")
     found = found.hstack(take_rows(calls, called))
@@ -225,12 +247,34 @@ def _make_idle_gaps(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     return found.select(*kept, *parts), deeds
 
 
+def _find_prefetches(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """The operations, where the first page that a prefetch brought has that call for its launch."""
+    asked = pl.col("migration_cause").eq_missing("user prefetch") & pl.col("launch_id").is_null()
+    rows = ops.select(asked).to_series().arg_true()
+    ops = ops.drop("migration_cause")
+    if rows.is_empty():
+        return ops
+    calls = host.filter(match_names(host, _PREFETCH))
+    moves = take_rows(ops, rows).with_columns(row=rows)
+    last = find_latest(moves, "start_ns", calls, "start_ns", ["rank"])
+    first = (
+        moves.with_columns(call=calls.get_column("host_op_id").gather(last))
+        .drop_nulls("call")
+        .sort("start_ns", "row")
+        .unique("call", keep="first", maintain_order=True)
+    )
+    launch = ops.get_column("launch_id").scatter(first.get_column("row"), first.get_column("call"))
+    return ops.with_columns(launch_id=launch)
+
+
 def _find_neighbours(found: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
     """Gaps with the operation that ends each one, and the one that ended last before it."""
     after = find_next(found, "end_ns", ops, "start_ns", _BY, ties=["device_op_id"])
     before = find_latest(found, "start_ns", ops, "end_ns", _BY, ties=["device_op_id"])
-    firsts = ops.sort("start_ns", "device_op_id").unique([*_BY, "name"], keep="first")
-    is_first = ops.get_column("device_op_id").is_in(firsts.get_column("device_op_id").implode())
+    in_order = sort_rows(ops, ["start_ns", "device_op_id"])
+    names, _ = number_groups(in_order, [*_BY, "name"])
+    ids = in_order.get_column("device_op_id").filter(names.is_first_distinct())
+    is_first = ops.get_column("device_op_id").is_in(ids.implode())
     ending = ops.select("launch_id", after_id="device_op_id", after="name").with_columns(
         is_first=is_first & (ops.get_column("kind") == "kernel")
     )
@@ -498,7 +542,11 @@ def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) 
 
 def _begin_in_work(ranges: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
     """Which ranges begin while an operation runs on a device of their rank."""
-    running = ops.sort("start_ns").with_columns(until=pl.col("end_ns").cum_max().over("rank"))
+    reach = pl.col("end_ns").cum_max()
+    if not is_one_group(ops, ["rank"]):
+        reach = reach.over("rank")
+    running = sort_rows(ops.select("rank", "start_ns", "end_ns"), ["start_ns"])
+    running = running.with_columns(until=reach)
     last = find_latest(ranges, "start_ns", running, "start_ns", ["rank"])
     until = running.get_column("until").gather(last)
     return (ranges.get_column("start_ns") < until).fill_null(value=False)

@@ -111,7 +111,17 @@ def _keep_recorded(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_marks(run: Run) -> pl.DataFrame:
-    return run.scan("host_ops").filter(pl.col("layer") == "step").collect()
+    return run.once(_read_marks)
+
+
+def _read_marks(run: Run) -> pl.DataFrame:
+    return _read_layer(run, "step")
+
+
+def _read_layer(run: Run, layer: str) -> pl.DataFrame:
+    """The ranges of a layer; of the table's many columns those that tell iterations."""
+    columns = ("rank", "recording_id", "pid", "tid", "name", *_SPAN)
+    return run.scan("host_ops").filter(pl.col("layer") == layer).select(columns).collect()
 
 
 def _choose_thread(marks: pl.DataFrame, of_each: tuple[str, ...] = ("rank",)) -> pl.DataFrame:
@@ -132,7 +142,7 @@ def _choose_thread(marks: pl.DataFrame, of_each: tuple[str, ...] = ("rank",)) ->
 def _list_iterations(run: Run) -> pl.DataFrame:
     marks = _keep_recorded(run, _choose_thread(_list_marks(run)))
     known = [_grade(marks, "marks", "high")]
-    ranges = run.scan("host_ops").filter(pl.col("layer") == "annotation").collect()
+    ranges = _read_layer(run, "annotation")
     named = _choose_thread(ranges.filter(match_names(ranges, STEP_RANGES)))
     known.append(_grade(_follow_one_another(named), None, "high"))
     done = pl.concat(known).unique(["rank", "start_ns"], keep="first", maintain_order=True)

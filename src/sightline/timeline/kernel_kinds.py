@@ -15,6 +15,7 @@ from sightline.core.packaged_rows import read_rows
 from sightline.timeline.communication_names import PATTERN as COMMUNICATION
 
 COLLECTIVE, PRODUCT, SOFTMAX = "communication", "matrix products", "softmax"
+CONVOLUTION = "convolution"
 
 
 class KindOfName(NamedTuple):
@@ -35,6 +36,8 @@ def list_kinds() -> tuple[KindOfName, ...]:
 
 def name_kinds(names: pl.Series) -> pl.Series:
     """The kind of each kernel's name, null where none is known; to be asked of few names."""
+    if names.is_empty():  # the patterns take longer to compile than to match
+        return pl.Series("kind", [], pl.String)
     labels = names.map_elements(shorten_kernel_name, return_dtype=pl.String)
     own = pl.coalesce(
         pl.when(pl.lit(labels).str.contains(f"(?i:{row.pattern})")).then(pl.lit(row.kind))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from sightline.core.algebra.intervals import measure_cover_between
@@ -23,7 +25,8 @@ def list_page_moves(run: Run) -> pl.DataFrame:
 
 def _list_faulted(run: Run, copy_kind: str, columns: list[str]) -> pl.DataFrame:
     """The pages that moved one way, and not because the program asked for it."""
-    moves = run.table("device_ops", [*columns, "copy_kind", "migration_cause"])
+    used = dict.fromkeys([*columns, "copy_kind", "migration_cause"])
+    moves = run.table("device_ops", list(used))
     asked = pl.col("migration_cause").eq_missing("user prefetch")
     return moves.filter(pl.col("copy_kind") == copy_kind, ~asked).select(columns)
 
@@ -54,6 +57,49 @@ def measure_page_waits(run: Run, kernels: pl.DataFrame) -> pl.Series:
         return pl.repeat(0, kernels.height, dtype=pl.Int64, eager=True)
     return measure_cover_between(
         kernels, "start_ns", "end_ns", add_fault_waits(run, moves), _DEVICE
+    )
+
+
+@dataclass(frozen=True)
+class HostPass:
+    """What the host does with unified memory that comes back to it page by page.
+
+    `gaps` are those of the device meanwhile, `idle_ns` in all, `moves` the ids of the pages' moves,
+    `faults_ns` the most that their faults take; `is_last` where no kernel runs behind them.
+    """
+
+    gaps: pl.DataFrame
+    idle_ns: int
+    moves: pl.Series
+    faults_ns: int
+    is_last: bool
+
+    @property
+    def is_own_work(self) -> bool:
+        """Whether most of it is the host's own work, and not the wait for pages."""
+        return 2 * self.faults_ns < self.idle_ns
+
+
+def find_host_pass(run: Run, gaps: pl.DataFrame) -> HostPass | None:
+    """The host's work on pages that it faults in, of the gaps of `find_read_back`; None: none.
+
+    A page that comes along with one that faulted (speculative prefetch) is no fault of its own.
+    """
+    reading = find_read_back(run, gaps)
+    if reading.is_empty():
+        return None
+    moves = _list_faulted(run, "UVM DtoH", ["device_op_id", *_DEVICE, *_SPAN, "migration_cause"])
+    # What comes along with the page that ends a gap follows it without one.
+    first = reading.group_by(_DEVICE).agg(first_ns=pl.col("end_ns").min())
+    moves = moves.join(first, on=_DEVICE).filter(pl.col("start_ns") >= pl.col("first_ns"))
+    faults = moves.filter(pl.col("migration_cause").ne_missing("speculative prefetch")).height
+    last = list_class(run, COMPUTE, ["start_ns"]).get_column("start_ns").max()
+    return HostPass(
+        gaps=reading,
+        idle_ns=int(reading.get_column("duration_ns").sum()),
+        moves=moves.get_column("device_op_id"),
+        faults_ns=faults * FAULT_NS,
+        is_last=last is not None and bool((reading.get_column("start_ns") > last).all()),
     )
 
 

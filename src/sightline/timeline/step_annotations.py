@@ -113,12 +113,12 @@ def parse_annotations(names: pl.Series, forms: tuple[Form, ...] = FORMS) -> pl.D
     The first form that fits counts. A number that no 64 bits hold is null.
     """
     left = names.unique(maintain_order=True).drop_nulls().cast(pl.String)
-    found = []
+    found = [_read_form(left.clear(), forms[0])]
     for form in forms:
         fits = left.str.contains(form.pattern)
-        mine = left.filter(fits)
-        found.append(_read_form(mine, form))
-        left = left.filter(~fits)
+        if fits.any():
+            found.append(_read_form(left.filter(fits), form))
+            left = left.filter(~fits)
     return pl.concat(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 import sightline
 from sightline.core import registry
 from sightline.core.model.cache_folder import find_cache_folder
+from sightline.core.model.clock import Clock
 from sightline.core.model.run import Run
 from sightline.errors import StoreError
 from sightline.opening import cache
@@ -353,8 +355,6 @@ def test_changed_content_is_read_again(tmp_path: Path, own_cache: Path) -> None:
 def test_new_version_of_the_importer_reads_again(
     tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import dataclasses
-
     from sightline.formats.pytorch import kineto
 
     path = str(t.write(tmp_path, EVENTS))
@@ -478,3 +478,14 @@ def test_cache_that_cannot_be_written_is_done_without(
     outcome = command("stats", "breakdown", path)
     assert (outcome.code, outcome.out) == (0, want)
     assert "nothing is cached" in caplog.text
+
+
+def test_named_columns_are_those_of_all_parts_one_on_another_clock_too(tmp_path: Path) -> None:
+    run = sightline.open(str(t.write(tmp_path, EVENTS)))
+    part = run.parts[0]
+    moved = dataclasses.replace(part, clock=Clock(shift_ns=5, drift=0.0, at_ns=0))
+    found = Run([part, moved]).scan("device_ops", ["start_ns", "name"]).collect()
+    rows = run.table("device_ops", ["name", "start_ns"])
+    assert found["name"].to_list() == [*rows["name"], *rows["name"]]
+    assert found["start_ns"].to_list() == [*rows["start_ns"], *(rows["start_ns"] + 5)]
+    assert found.width == 2

@@ -2,7 +2,7 @@
 
 import { curves, lines, shares } from "./charts";
 import type { Block } from "./data";
-import { h } from "../shared/dom";
+import { h, onOpening } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
 import { flow } from "./flow";
@@ -57,12 +57,12 @@ function image(block: { svg: string; dark: string; alt: string }): HTMLElement {
     h("div", { class: "scroll picture", tabindex: 0, role: "region", "aria-label": block.alt }, light, dark));
 }
 
-/** Blocks under a title, drawn when it is opened, and for a printer. */
+/** Blocks under a title, drawn when it is opened. */
 function group(block: { title: string; blocks: Block[] }, tools: Tools): HTMLElement {
   const holder = h("div", {});
   const whole = h("details", { class: "group" }, h("summary", {}, block.title), holder);
-  whole.addEventListener("toggle", () => {
-    if (whole.open && !holder.childElementCount) holder.replaceChildren(...block.blocks.map((one) => draw(one, tools)));
+  onOpening(whole, () => {
+    if (!holder.childElementCount) holder.replaceChildren(...block.blocks.map((one) => draw(one, tools)));
   });
   return whole;
 }

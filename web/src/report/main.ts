@@ -210,6 +210,12 @@ class Report {
     root.dataset["theme"] = on ? "light" : (root.dataset["screenTheme"] ?? root.dataset["theme"]);
     if (!on) delete root.dataset["screenTheme"];
     document.body.classList.toggle("printing", on);
+    // Evidence and notes: nobody unfolds paper. What a panel folds as a whole stays so.
+    const folds = on ? "details:not(.menu, .group, [open])" : "details[data-printed]";
+    for (const fold of document.querySelectorAll<HTMLDetailsElement>(folds)) {
+      fold.open = on;
+      fold.toggleAttribute("data-printed", on);
+    }
     this.themeChanged();
     if (on) this.timeline?.frame();
     else this.open(this.current);

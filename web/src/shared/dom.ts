@@ -31,6 +31,18 @@ function apply(element: Element, options: Options): void {
   }
 }
 
+/** Act as a fold opens: at once when its summary is clicked, since "toggle" comes a task later. */
+export function onOpening(fold: HTMLDetailsElement, act: () => void): void {
+  let acted = false;
+  fold.querySelector("summary")!.addEventListener("click", () => {
+    if (!fold.open) { act(); acted = true; }
+  });
+  fold.addEventListener("toggle", () => {
+    if (fold.open && !acted) act();
+    acted = fold.open;
+  });
+}
+
 /** Tell a screen reader, and who looks at the status line. */
 export function say(text: string): void {
   const element = document.getElementById("say");

@@ -14,6 +14,7 @@ from sightline._native import partition as native_partition
 from sightline.core.algebra.arrow import pack_numbers, unpack_columns
 from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import find_varying, select_varying
+from sightline.core.algebra.order import sort_rows
 from sightline.core.model.constants import find_single_values
 
 
@@ -56,8 +57,9 @@ def merge_intervals(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     reach = pl.col("end_ns").cum_max()
     before = pl.col("_reach").shift(1)
     if not is_one_group(frame, by):
-        reach, before = reach.over(by), before.over(by)
-        rows = rows.sort(*select_varying(by, rows), "start_ns", maintain_order=True)
+        group = select_varying(by, rows)  # by fewer columns it is faster
+        reach, before = reach.over(group), before.over(group)
+        rows = sort_rows(rows, [*group, "start_ns"])
     elif not rows.get_column("start_ns").is_sorted():
         rows = rows.sort("start_ns")
     rows = rows.with_columns(_reach=reach).with_columns(
@@ -151,16 +153,15 @@ def count_open_at(events: pl.DataFrame, by: Sequence[str], enter: str, leave: st
     stays = pl.col("enter") < pl.col("leave")
     entered, left = stays.cast(pl.Int64).cum_sum() - stays.cast(pl.Int64), pl.lit(1).cum_sum()
     if not is_one_group(rows, by):
+        by = select_varying(by, rows)
         entered, left = entered.over(by), pl.int_range(1, pl.len() + 1).over(by)
     else:
         left, by = pl.int_range(1, pl.len() + 1), []
-    gone = rows.filter(stays).select(*by, "leave").sort("leave").with_columns(left=left)
+    gone = sort_rows(rows.filter(stays).select(*by, "leave"), ["leave"]).with_columns(left=left)
     out = gone.get_column("left").gather(find_latest(rows, "enter", gone, "leave", by))
+    in_order = sort_rows(rows.with_columns(left=out), ["enter", "_row"])
     return (
-        rows.with_columns(left=out)
-        .sort("enter", "_row")
-        .with_columns(entered=entered)
-        .sort("_row")
+        sort_rows(in_order.with_columns(entered=entered), ["_row"])
         .select(depth=(pl.col("entered") - pl.col("left").fill_null(0)).cast(pl.Int64))
         .to_series()
     )

@@ -60,7 +60,14 @@ def _find_nearest(
     if queries.is_empty() or events.is_empty():
         return pl.repeat(None, queries.height, dtype=pl.Int64, eager=True)
     by = find_varying(by, queries, events)
-    # A time may be called as a column of the group is.
-    asked = pack_numbers(queries.select(*by, pl.col(at).alias("_time")))
-    known = pack_numbers(events.select(*by, pl.col(time).alias("_time"), *ties))
+    asked = pack_numbers(_pick(queries, by, at))
+    known = pack_numbers(_pick(events, by, time, ties))
     return unpack_columns(native_latest(known, asked, from_then_on)).to_series()
+
+
+def _pick(
+    frame: pl.DataFrame, by: Sequence[str], time: str, ties: Sequence[str] = ()
+) -> pl.DataFrame:
+    if time in by or time in ties:  # a time may be called as a column of the group is
+        return frame.select(*by, pl.col(time).alias("_time"), *ties)
+    return frame[[*by, time, *ties]]

@@ -48,7 +48,9 @@ def find_first_rows(
 
 def take_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
     """These rows of a frame, in this order; a row of nulls where the place is null."""
-    return frame.select(pl.all().gather(rows))
+    if rows.null_count() == rows.len():  # no index for Polars
+        return frame.select(pl.all().gather(rows))
+    return frame[rows]  # asks no query, which takes longer than a few thousand rows do
 
 
 def mark_rows(rows: pl.Series, height: int) -> pl.Series:
@@ -60,6 +62,14 @@ def mark_rows(rows: pl.Series, height: int) -> pl.Series:
 def keep_rows(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
     """The rows of the mask; the frame itself where that is all of them, which costs no copy."""
     return frame if mask.all() else frame.filter(mask)
+
+
+def keep_matching(frame: pl.DataFrame, known: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The rows whose `by` is that of a row of `known`, where nulls are equal."""
+    on = find_varying(by, frame, known)
+    if known.is_empty() or on:
+        return frame.join(known, on=on or list(by), how="semi", nulls_equal=True)
+    return frame
 
 
 def add_up_rows(rows: pl.Series, values: pl.DataFrame, height: int) -> pl.DataFrame:
@@ -96,6 +106,8 @@ def _number_values(column: pl.Series) -> pl.Series:
         return column
     if column.dtype == pl.String:
         return _place_texts(column)[0].alias(column.name)
+    if column.dtype == pl.Categorical:
+        return column.to_physical()
     return column.rank("dense")
 
 
@@ -132,6 +144,7 @@ def find_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
 
 # So many comparisons of all rows take less time than a look at each row's place.
 _FEW_TEXTS = 4
+_FALSE = pl.Series([False])
 
 
 class Texts:
@@ -146,10 +159,16 @@ class Texts:
 
     def match(self, pattern: str) -> pl.Series:
         """Which rows' text matches a pattern."""
-        matches = self.different.str.contains(pattern)
+        return self._mark(self.different.str.contains(pattern))
+
+    def mark(self, chosen: pl.Series) -> pl.Series:
+        """Which rows' text is one of these."""
+        return self._mark(self.different.is_in(chosen.implode()))
+
+    def _mark(self, matches: pl.Series) -> pl.Series:
+        if not matches.any():  # of most recordings' names, most patterns
+            return _FALSE.new_from_index(0, self.places.len())
         matching = matches.arg_true().to_list()
-        if not matching:
-            return pl.repeat(value=False, n=self.places.len(), eager=True)
         if len(matching) <= _FEW_TEXTS:
             found: pl.Series = reduce(operator.or_, (self.places == at for at in matching))
         else:

@@ -138,9 +138,10 @@ class Rule:
     rule `explains` are rules whose findings about the same kernel are a symptom of its own: it says
     what to change, they say that something is. The causes come first. What a
     `general` rule finds says that something is, such as launching too slowly: a narrower finding
-    beside it comes first, unless the general one gains so many times as much. Rules of a `vendor`
-    list what that vendor's own tool lists; they are asked on request only, since other rules say
-    what it costs.
+    beside it comes first, unless the general one gains so many times as much. Where the narrow one
+    is `apart`, as the host waits there for others and launches no slower for it, the larger gain
+    comes first. Rules of a `vendor` list what that vendor's own tool lists; they are asked on
+    request only, since other rules say what it costs.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Rule:
     explains_lateness: bool = False
     explains: tuple[str, ...] = ()
     general: float = 1.0
+    apart: bool = False
 
 
 class Price(NamedTuple):

@@ -67,7 +67,8 @@ def _mark_order(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 # In one piece, both ways: compiled code wants that, and would make it again for each question.
 def _read_together(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
-    return rows.select(columns).collect().rechunk()
+    read = rows.select(columns).collect()
+    return (keep_single_values(read) if read.height >= FEW_ROWS else read).rechunk()
 
 
 def _read_apart(rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -100,10 +101,10 @@ class Run:
     # others do not. What an analysis asks for has no way back to it, so no two wait for each other.
     _locks: dict[object, RLock] = field(default_factory=dict, repr=False)
 
-    def scan(self, name: str) -> pl.LazyFrame:
-        """A table, lazily: all declared columns, all recordings."""
+    def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
+        """A table, lazily: all declared columns, or at least those named, of all recordings."""
         table = load_table(name)
-        frames = [f for f in (part.scan(table) for part in self.parts) if f is not None]
+        frames = [f for f in (part.scan(table, columns) for part in self.parts) if f is not None]
         if not frames:
             return make_empty(table.columns).lazy()
         return pl.concat(frames, how="vertical")
@@ -128,7 +129,7 @@ class Run:
                 read = self._read(name, more)
                 known = self._tables[name] = pl.concat([known, read], how="horizontal")
         # Not from the dict: a run with another window may have put less there meanwhile.
-        return known.select(wanted)
+        return known[wanted] if wanted else known.select()
 
     def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Some columns of a table, for who alone wants them: those of a large one are not kept.
@@ -142,12 +143,17 @@ class Run:
             return self._read(name, columns)
         more = [c for c in columns if c not in known.columns]
         every = pl.concat([known, self._read(name, more)], how="horizontal") if more else known
-        return every.select(columns)
+        return every[list(columns)]
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        if name not in FROM_FACTS and not self.rows(
+            name
+        ):  # of most recordings' most tables: no query is asked
+            schema = load_table(name).schema
+            return pl.DataFrame(schema={c: schema[c] for c in columns})
         read = _read_apart if self._is_large(name) else _read_together
         try:
-            frame = read(self.scan(name), columns)
+            frame = read(self.scan(name, columns), columns)
         except READ_FAILURES as error:
             raise explain_unreadable(name, self.parts[0].store, error) from error
         # Damaged bytes may still be Parquet. No importer lets anything end before it starts.

@@ -24,6 +24,7 @@ import shutil
 from collections.abc import Iterable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,9 +118,8 @@ class Part:
         Raises StoreError where the file is damaged.
         """
         try:
-            # As bytes: of a path Polars would expand [..], * and ?, and read another file.
-            with self.file(table.name).open("rb") as file:
-                return pl.Schema(pl.read_parquet_schema(file))
+            path = self.file(table.name)
+            return _read_schema(path, path.stat().st_mtime_ns)
         except READ_FAILURES as error:
             raise explain_unreadable(table.name, self.store, error) from error
 
@@ -128,8 +128,11 @@ class Part:
         found: dict[str, int | str] = self.facts.get("constants", {}).get(table.name, {})
         return found
 
-    def scan(self, table: Table) -> pl.LazyFrame | None:
-        """The recording's rows of a table with the run's rank and ids, or None if it has none."""
+    def scan(self, table: Table, columns: Iterable[str] | None = None) -> pl.LazyFrame | None:
+        """The recording's rows of a table with the run's rank and ids, or None if it has none.
+
+        Of a wide table it saves half a millisecond to name the `columns` that are wanted.
+        """
         if table.name in FROM_FACTS:
             facts = list_fact_rows(self.facts, table)
             return (
@@ -155,28 +158,39 @@ class Part:
                 return None
             stored = self.columns(table)
             rows = pl.scan_parquet(path.absolute(), hive_partitioning=False, glob=False)
+        kept = set(table.schema if columns is None else columns)
+        # What moves moments or leaves rows out looks at other columns, too.
+        wanted = kept if self.clock is None and self.watched is None else set(table.schema)
         offset = (self.recording_id - self.index) << ID_SHIFT
         constants = self.constants(table)
         absent = [
             c
             for c in table.columns
-            if c.name not in stored and (c.name in constants or not c.required)
+            if c.name in wanted and c.name not in stored and (c.name in constants or not c.required)
         ]
+        texts = [c for c, dtype in stored.items() if c in wanted and dtype == pl.Categorical]
         frame = rows.with_columns(
             *(pl.lit(constants.get(c.name), c.dtype).alias(c.name) for c in absent),
-            *(pl.col(c).cast(pl.String) for c, dtype in stored.items() if dtype == pl.Categorical),
+            *(pl.col(c).cast(pl.String) for c in texts),
             rank=pl.lit(self.rank, pl.Int64),
             recording_id=pl.lit(self.recording_id, pl.Int64),
         )
         if offset and table.ids:
-            shifted = [c for c in table.ids if c != "recording_id"]
+            shifted = [c for c in table.ids if c in wanted and c != "recording_id"]
             frame = frame.with_columns(pl.col(c) + offset for c in shifted)
         if self.clock is not None:
             moments = table.moments
             frame = frame.with_columns(self.clock.move(pl.col(c)).alias(c) for c in moments)
         if self.watched is not None:
             frame = self.watched.select(table.name, frame)
-        return frame.select(list(table.schema))
+        return frame.select([c for c in table.schema if c in kept])
+
+
+@lru_cache(maxsize=256)  # a table is scanned several times, and its file written once
+def _read_schema(path: Path, _written_ns: int) -> pl.Schema:
+    # As bytes: of a path Polars would expand [..], * and ?, and read another file.
+    with path.open("rb") as file:
+        return pl.Schema(pl.read_parquet_schema(file))
 
 
 def explain_unreadable(table: str, store: Path, error: BaseException) -> StoreError:

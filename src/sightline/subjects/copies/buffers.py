@@ -30,6 +30,8 @@ def _list_copied_back(run: Run) -> pl.DataFrame:
     ops = select_starting_in(run.columns("device_ops", _USED), run.ask("windows"))
     is_copy = (pl.col("kind") == "memcpy") & (pl.col("copy_kind") == "DtoD")
     is_fill = pl.col("kind") == "memset"
+    if ops.select((is_copy & (pl.col("bytes") >= _LEAST_BYTES)).sum()).item() < _TURNS:
+        return ops.clear()
     in_order = ops.sort("rank", "device_id", "stream_id", "start_ns", "device_op_id").with_columns(
         computed=(pl.col("kind") == "kernel").cum_sum().over("rank", "device_id", "stream_id")
     )

@@ -2,4 +2,4 @@
 
 from sightline.core.registry import OF_JOBS, Subject
 
-SUBJECT = Subject("jobs", "Jobs of a cluster", share_of=OF_JOBS)
+SUBJECT = Subject("jobs", "Jobs of a cluster", share_of=OF_JOBS, needs=("jobs",))

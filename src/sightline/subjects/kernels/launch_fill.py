@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.lookup import find_rows, number_groups, take_rows
 from sightline.core.model.run import Run
 from sightline.roofline.facts import complete_device
 from sightline.roofline.hardware import find_gpu
@@ -60,19 +61,19 @@ def add_fill(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     Null where the grid, the block or the device's number of multiprocessors is not known.
     """
     shapes = run.columns("device_ops", ["device_op_id", *_RESOURCES])
-    known = kernels.join(shapes, on="device_op_id", how="left", maintain_order="left")
-    key = [*_DEVICE, *GRID, *_RESOURCES]
-    kinds = known.select(key).unique(maintain_order=True)
+    rows = find_rows(shapes.get_column("device_op_id"), kernels.get_column("device_op_id"))
+    known = kernels.hstack(take_rows(shapes.select(_RESOURCES), rows))
+    kind_of, kinds = number_groups(known, [*_DEVICE, *GRID, *_RESOURCES])
     devices = _list_devices(run)
     fills = [
         measure_fill(row, devices.get((row["rank"], row["device_id"]), {}))
         for row in kinds.iter_rows(named=True)
     ]
-    of_kind = kinds.with_columns(
+    of_kind = pl.DataFrame(
         pl.Series(name, [getattr(fill, name, None) for fill in fills], kind)
         for name, kind in _COLUMNS.items()
     )
-    return known.join(of_kind, on=key, how="left", nulls_equal=True, maintain_order="left")
+    return known.hstack(take_rows(of_kind, kind_of))
 
 
 def compute_room(run: Run, launch: dict[str, Any]) -> Occupancy | None:

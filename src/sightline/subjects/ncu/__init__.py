@@ -2,4 +2,4 @@
 
 from sightline.core.registry import OF_KERNELS, Subject
 
-SUBJECT = Subject("ncu", "Profiled kernels", share_of=OF_KERNELS)
+SUBJECT = Subject("ncu", "Profiled kernels", share_of=OF_KERNELS, needs=("profiled_kernels",))

@@ -106,6 +106,8 @@ def _read_stats(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _read_counters(run: Run) -> Iterator[dict[str, Any]]:
+    if not run.rows("counters"):
+        return
     counters = run.table("counters", ["rank", "metric", "source", "time_ns", "value"])
     names = counters.get_column("metric").unique().cast(pl.String)
     for told in _read_metrics():
@@ -182,5 +184,8 @@ def _read_metrics() -> list[dict[str, str]]:
 
 def find_worst(run: Run, metric: str, statistic: str) -> float | None:
     """The largest value of a statistic over all ranks and sources; None where it is unknown."""
-    found = summarize_load(run).filter(pl.col("metric") == metric).get_column(statistic).max()
+    load = summarize_load(run)
+    if load.is_empty():
+        return None
+    found = load.filter(pl.col("metric") == metric).get_column(statistic).max()
     return float(found) if isinstance(found, int | float) else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import sightline
 from sightline.core.model.run import Run
+from sightline.diagnosis.one_offs import ONCE
 from support.rules import assert_abstains, assert_silent, assert_speaks
 from synth_nsys import Export
 
@@ -81,16 +82,25 @@ def test_a_kernel_waits_for_its_pages(tmp_path: Path) -> None:
     assert found.gain_ns <= MS
 
 
-def test_pages_that_the_host_reads_back(tmp_path: Path) -> None:
-    """Between two pages that come back the host works on the first: idle, and not unknown."""
+def read_back(folder: Path, work: int, behind: int | None = None) -> Run:
+    """Ten pages that the host faults in, 0.2 ms each, with so much of its own work between them."""
     export = Export("3.25.0")
     export.api("cudaLaunchKernel", 0, 5_000, 1)
     export.kernel("add", 10_000, 10_000 + MS, 1)
+    at = 1_200_000
     for page in range(10):
-        at = 2 * MS + page * MS
         known = {"virtualAddress": page * PAGE, "migrationCause": BY_FAULT}
         export.copy(UVM_DTOH, at, at + 200_000, 0, PAGE, MANAGED, DEVICE, **known)
-    run = nsys(export, tmp_path)
+        at += 200_000 + work
+    if behind is not None:
+        export.api("cudaLaunchKernel", at, at + 5_000, 2)
+        export.kernel("add", at + 10_000, at + 10_000 + behind, 2)
+    return nsys(export, folder)
+
+
+def test_pages_that_the_host_reads_back(tmp_path: Path) -> None:
+    """10 faults of 50 µs are more than half of 0.19 + 9 x 0.05 ms: it waits."""
+    run = read_back(tmp_path, 50_000)
     found = assert_speaks(
         run,
         RULE,
@@ -101,8 +111,29 @@ def test_pages_that_the_host_reads_back(tmp_path: Path) -> None:
     )
     assert found.gain_ns == 2 * MS
     idle = next(f for f in sightline.findings(run) if f.rule == "gpu-idle")
-    assert "works through unified memory" in idle.summary
+    assert "works through unified memory that comes back" in idle.summary
     assert idle.gain_ns is None
+
+
+def test_the_hosts_own_work_on_pages(tmp_path: Path) -> None:
+    """0.19 + 9 x 0.8 ms, of which 10 faults take at most 0.5: the pages are not what it costs."""
+    run = read_back(tmp_path, 800_000)
+    assert_silent(run, RULE)
+    idle = next(f for f in sightline.findings(run) if f.rule == "gpu-idle")
+    assert idle.title == "The host works through unified memory"
+    assert idle.cost_ns == idle.gain_ns == 190_000 + 9 * 800_000
+    assert "10 page faults take at most 500.0 µs of it" in idle.evidence[0]
+    assert "do that work on the GPU" in idle.fix
+    assert idle.where[ONCE] == "behind the last kernel"
+
+
+def test_a_kernel_behind_the_hosts_work(tmp_path: Path) -> None:
+    idle = next(
+        f
+        for f in sightline.findings(read_back(tmp_path, 800_000, behind=MS))
+        if f.title == "The host works through unified memory"
+    )
+    assert ONCE not in idle.where
 
 
 def test_pages_without_addresses(tmp_path: Path) -> None:

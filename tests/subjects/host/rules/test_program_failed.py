@@ -60,6 +60,12 @@ def test_the_fix_is_the_errors(tmp_path: Path, error: str, fix: str) -> None:
     assert fix in found.fix
 
 
+def test_memory_is_told_in_the_words_of_who_runs(tmp_path: Path) -> None:
+    text = "thread 'main' (1) panicked at a.rs:7:5:\nCUDA_ERROR_OUT_OF_MEMORY\n"
+    (found,) = answers(ended(tmp_path, text), RULE)
+    assert "nvidia-smi" in found.fix and "torch" not in found.fix
+
+
 def test_without_gpu_rows_it_is_why(tmp_path: Path) -> None:
     export = Export()
     export.add(
@@ -84,8 +90,10 @@ def test_without_gpu_rows_it_is_why(tmp_path: Path) -> None:
         ("UserWarning: deprecated\nError: 3 % of the points\n", "pid_7_stderr.log"),
         (f"{TRACEBACK}ValueError: x\n", "pid_7_stdout.log"),
         ("", "pid_7_stderr.log"),
+        ("CUDA error: peer access\n" + "step\n" * 9, "pid_7_stderr.log"),
+        ("max CUDA error: 1.2e-7\n", "pid_7_stderr.log"),
     ],
-    ids=["a figure", "a warning", "standard output", "nothing"],
+    ids=["a figure", "a warning", "standard output", "nothing", "went on", "a difference"],
 )
 def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
     assert_silent(ended(tmp_path, text, name), RULE)
@@ -108,6 +116,19 @@ def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
         ("At line 9 of file a.f90\nFortran runtime error: End of file\n", "End of file"),
         ("ERROR: LoadError: Out of GPU memory\nStacktrace:\n [1] a\n", "Out of GPU memory"),
         ("MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\n", "MPI_ABORT"),
+        # Rust since 1.73, and with the thread's number as later ones have it: the message follows.
+        (
+            "thread 'main' (46010) panicked at src/gpu.rs:77:50:\n"
+            'upload: DriverError(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")\n'
+            "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n",
+            "CUDA_ERROR_OUT_OF_MEMORY",
+        ),
+        ("thread 'main' panicked at a.rs:7:5\nnote: run with x\n", "panicked at a.rs:7:5"),
+        # What the checks around CUDA and HIP calls print last, as samples and courses write them.
+        ("step 3\nCUDA error at a.cu:42 code=2(cudaErrorMemoryAllocation)\n", "a.cu:42"),
+        ("GPUassert: an illegal memory access was encountered a.cu 12\n\n", "GPUassert"),
+        ("CUDA Runtime Error at: a.cu:9\nout of memory cudaMalloc(&p, n)\n", "CUDA Runtime Error"),
+        ("HIP error: 'invalid argument'(1) at a.hip:7\n", "invalid argument"),
     ],
 )
 def test_what_c_programs_print(text: str, line: str) -> None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+import sightline
 from sightline.core.model.run import Run
+from sightline.diagnosis.one_offs import ONCE
+from sightline.subjects.idle.rules._thinking import shorten_signature
 from support import launch_samples
 from support.launch_samples import LOADING, MAIN
 from support.rules import answers, assert_silent, assert_speaks
@@ -193,6 +199,59 @@ def test_cpu_samples_name_what_no_range_does(tmp_path: Path) -> None:
         fix="host_op",
     )
     assert not any("no recorded range" in line for line in found.evidence)
+
+
+FRAMES: list[Any] = [
+    ["native", "main", None, "/home/a/sim"],
+    ["native", "Points::clear(int)", None, "/home/a/sim"],
+    ["native", "std::vector<int>::resize(unsigned long)", None, "/home/a/sim"],
+    ["native", "report(std::string const&)", None, "/home/a/sim"],
+    ["native", "__printf_fp", None, "/usr/lib/libc.so.6"],
+]
+# main; main > clear; main > clear > resize; main > report > printf
+NODES = [(-1, 0), (0, 1), (1, 2), (0, 3), (3, 4)]
+CLEARS, RESIZES, PRINTS = 1, 2, 4
+
+
+def test_each_function_that_holds_launches_up_is_told(tmp_path: Path) -> None:
+    """Eleven pauses of 100 µs in clear, which resizes, and one of 1,000 in report, which prints."""
+    events: list[list[Event]] = [launched(0, kernel("a", 10, 30))]
+    samples, at = [], 40
+    for turn in range(12):
+        idle = 1_000 if turn == 3 else 100
+        node = PRINTS if turn == 3 else RESIZES
+        samples += [(at + 10 + 8 * i, TID, node) for i in range(idle // 10)]
+        samples += [(at + 2, TID, 0 if turn == 3 else CLEARS)]
+        at += idle
+        events += [launched(at - 10 + 2 * i, kernel("a", at + 30 * i, 30)) for i in range(5)]
+        at += 150
+    run = launch_samples.opened(
+        tmp_path, sorted(samples), [e for each in events for e in each], FRAMES, NODES
+    )
+    every = sightline.findings(run)
+    by_title = {f.title: f for f in every}
+    clear = by_title["The host is in Points::clear between launches"]
+    report = by_title["The host is in report between launches"]
+    assert (clear.cost_ns, report.cost_ns) == (1_100_000, 1_000_000)
+    assert ONCE not in clear.where
+    assert report.where[ONCE] == "one pause"
+    assert "do it on the GPU" in every[0].fix
+    assert every[0].title == clear.title
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("Points::clear()", "Points::clear"),
+        ("A<B, 7>::show(std::string const&, int) const", "A<B, 7>::show"),
+        ("(anonymous namespace)::go(int)", "(anonymous namespace)::go"),
+        ("run<std::function<void (int)> >(int)", "run<std::function<void (int)> >"),
+        ("rand::random_range::hbd00c8cb99adf1d2", "rand::random_range"),
+        ("load_batch", "load_batch"),
+    ],
+)
+def test_names_without_parameters(name: str, short: str) -> None:
+    assert shorten_signature(name) == short
 
 
 def test_without_samples_the_calls_around_say_where(tmp_path: Path) -> None:

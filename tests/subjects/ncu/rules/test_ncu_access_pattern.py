@@ -78,3 +78,56 @@ def test_without_throughputs_the_level_is_not_known(tmp_path: Path) -> None:
         evidence=["Global stores use 8.0 of the 32 bytes"],
         fix="neighboring addresses",
     )
+
+
+PART = "lts__{}.avg.pct_of_peak_sustained_elapsed"
+INPUT, OUTPUT, MOVED, ATOMICS = (
+    PART.format(part)
+    for part in (
+        "xbar2lts_cycles_active",
+        "lts2xbar_cycles_active",
+        "t_sectors",
+        "d_atomic_input_cycles_active",
+    )
+)
+BREAKDOWN = {INPUT: 88.0, OUTPUT: 0.1, MOVED: 33.0, ATOMICS: 0.0, L2: 88.0, L1: 77.0, DRAM: 28.0}
+
+
+def test_stores_of_parts_of_sectors_fill_the_input_of_the_l2(tmp_path: Path) -> None:
+    """Whole sectors leave the sectors' rate, 33 of 88; the L1 sends as many requests fewer."""
+    assert_speaks(
+        profiled(tmp_path, BREAKDOWN),
+        RULE,
+        cost_ns=6250,
+        gain_ns=6250,
+        evidence=["input from the SMs is busy 88.0 %", "sectors 33.0 %", "part of a sector"],
+        fix="structures of arrays",
+        severity="warning",
+        confidence="medium",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {MOVED: 44.1},
+        {INPUT: 59.0, MOVED: 20.0, L2: 59.0},
+        {OUTPUT: 45.0},
+        {ATOMICS: 9.0},
+        {INPUT: 70.0},
+    ],
+    ids=["whole sectors", "not the limit", "loads", "atomics", "another part of the L2"],
+)
+def test_an_input_that_tells_nothing_of_stores(tmp_path: Path, change: dict[str, float]) -> None:
+    """The bytes per sector are then what has to be recorded."""
+    run = profiled(tmp_path, BREAKDOWN | change)
+    assert_abstains(run, RULE, "--section MemoryWorkloadAnalysis_Tables")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{USED.format("global", "st"): 32.0}, {"memory_l2_theoretical_sectors_global_ideal": 9.0}],
+    ids=["bytes per sector", "ideal sectors"],
+)
+def test_what_was_counted_goes_first(tmp_path: Path, change: dict[str, float]) -> None:
+    assert_silent(profiled(tmp_path, {LOADS: 32.0} | BREAKDOWN | change), RULE)

@@ -2,7 +2,7 @@
 // offers, as controls.
 
 import { count } from "../../shared/format";
-import { h } from "../../shared/dom";
+import { h, onOpening } from "../../shared/dom";
 import type { Layout } from "./layout";
 import { FILES, MODULE, MOST_FILES, type Looks } from "./looks";
 import type { Walk } from "./places";
@@ -87,8 +87,7 @@ function rowMenu(w: Wishes): { element: HTMLElement; sync(): void } {
   const list = h("div");
   const element = h("details", { class: "menu" }, h("summary", {}, "Rows"), list);
   const change = (act: () => void) => () => { act(); sync(); w.redraw(); };
-  const sync = () => {
-    if (!element.open) return;
+  const fill = () => {
     list.replaceChildren(
       h("div", { class: "buttons" }, button("Close all threads", "Show only the outermost row of each thread", change(() => layout.foldAll(true))),
         button("Open all threads", "Show all rows of each thread", change(() => layout.foldAll(false)))),
@@ -106,7 +105,8 @@ function rowMenu(w: Wishes): { element: HTMLElement; sync(): void } {
         }));
       }));
   };
-  element.addEventListener("toggle", sync);
+  const sync = () => { if (element.open) fill(); };
+  onOpening(element, fill);
   return { element, sync };
 }
 

@@ -1,7 +1,7 @@
 """How the recorded program ended, by what it printed: Nsight Systems keeps its standard error.
 
-Only what a runtime prints as it ends a program counts: the last line of a Python traceback, and
-what C++ and the C library say of an exception or a signal.
+Only what ends a program counts: the last line of a Python traceback, what runtimes say of an
+exception or a signal, and among the last lines what a check of a GPU call says.
 """
 
 from __future__ import annotations
@@ -22,10 +22,24 @@ _ENDED = re.compile(
     r"\*\*\* .* \*\*\*: terminated|free\(\): .*|malloc\(\): .*|double free .*|Bus error.*|"
     r"FATAL ERROR: .*|Accelerator Fatal Error: .*|Libomptarget fatal error.*|"
     r"Fortran runtime error: .*|forrtl: (?:severe|error).*|Error termination\..*|ERROR STOP.*|"
-    r"ERROR: LoadError: .*|thread '.*' panicked at .*|panic: .*|"
+    r"ERROR: LoadError: .*|panic: .*|"
+    # The message follows on the next line since Rust 1.73 (2023).
+    r"thread '.*'(?: \(\d+\))? panicked at .*(?:\n(?!note: |stack backtrace).+)?|"
     r"MPI_ABORT was invoked.*|Abort\(\d+\) on node .*)$",
     re.M,
 )
+# What checks around calls of CUDA and HIP print before they end a program (cuda-samples'
+# helper_cuda.h and what courses teach): "CUDA error at FILE:LINE", "GPUassert: TEXT FILE LINE".
+# A program may as well go on after it, so these are among the last lines, and no plain figure.
+_CHECKED = re.compile(
+    r"^(?:GPUassert: .*|"
+    r"(?:\S+ )?(?:CUDA|HIP|cuBLAS|cuDNN|NCCL)[ _-]?(?:\w+[ _-])?(?:error|failure)\b"
+    r"(?!:? *[-+]?[\d.]+(?:e[-+]?\d+)?$).*|"
+    r".*\b(?:CUDA_ERROR_[A-Z_]+|(?:cuda|hip)Error[A-Z]\w+).*|"
+    r".*an illegal memory access was encountered.*)$",
+    re.I,
+)
+_LAST_LINES = 3
 _LONGEST = 160
 _MOST_TEXT = 1 << 20  # of what was printed, its end
 
@@ -62,7 +76,9 @@ def find_last_error(text: str) -> str | None:
     at = text.rfind(_TRACEBACK)
     raised = _RAISED.findall(text, at) if at >= 0 else []
     ended = _ENDED.findall(text)
-    lines = raised[-1:] or ended[-1:]
+    last = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+    checked = [line for line in last if _CHECKED.match(line.strip())]
+    lines = raised[-1:] or ended[-1:] or checked[:1]
     if not lines:
         return None
     whole = " ".join(lines[0].split())

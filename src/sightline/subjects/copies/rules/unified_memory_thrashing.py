@@ -15,8 +15,9 @@ Evidence
     that the program asked for are left out. A kernel that faults runs on while it waits for its
     page, so the cost is all time of these migrations, beside kernels too, with up to 50 µs before
     each in which a kernel waits for the fault to be served (Zheng et al. 2016). The gain is the
-    same time: a bound from the timeline, since a kernel may have had other warps to run, and pages
-    have to come once in some way.
+    same time less what the link needs for the pages that have to come once: a bound from the
+    timeline, since a kernel may have had other warps to run. Pages that come back as the host works
+    through them, mostly for its own work's sake, are that work's (gpu-idle).
 
 Threshold
     Migrations take over 5 % of the window (TraceLens agent, 2026-08: its threshold for copies).
@@ -59,9 +60,10 @@ from sightline.diagnosis.build import (
     make_finding,
 )
 from sightline.replay.gains import sum_windows
+from sightline.roofline.links import find_host_link
 from sightline.timeline import causes
 from sightline.timeline.copies import select_copies
-from sightline.timeline.page_waits import add_fault_waits, find_read_back
+from sightline.timeline.page_waits import HostPass, add_fault_waits, find_host_pass
 
 RULE = Rule(
     "unified-memory-thrashing",
@@ -90,6 +92,11 @@ def check(run: Run) -> Iterator[Finding]:
             )
         return
     moves = moves.filter(pl.col("migration_cause").ne_missing("user prefetch"))
+    reading = find_host_pass(run, run.ask("idle_rules"))
+    if reading is not None and reading.is_own_work:
+        # These come with the host's own work, which gpu-idle speaks of.
+        moves = moves.filter(~pl.col("device_op_id").is_in(reading.moves.implode()))
+        reading = None
     again = _list_repeated(moves)
     is_repeated = 2 * again.height > moves.height
     waited = add_fault_waits(run, moves)
@@ -101,14 +108,16 @@ def check(run: Run) -> Iterator[Finding]:
     pct = 100 * cost / sum_windows(run)
     if pct < NOTABLE_PCT:
         return
+    least = _measure_link(run, moves, again)
+    worst = find_largest(per_device, "covered_ns")
     times = "again and again" if is_repeated else "on demand"
     yield make_finding(
         run,
         RULE,
         f"Pages of unified memory move {times}: {format_pct(pct)} of the window.",
-        Loss(cost_ns=cost, bound_ns=find_largest(per_device, "covered_ns")),
+        Loss(cost_ns=cost, bound_ns=max(worst - least, 0)),
         Evidence(
-            [*_describe_waiting(run, waiting), *_describe_moves(moves, again)],
+            [*_describe_waiting(waiting, reading, least), *_describe_moves(moves, again)],
             rows=moves.sort("start_ns")
             .head(MAX_ROWS)
             .select(
@@ -145,16 +154,32 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _describe_waiting(run: Run, waiting: int) -> list[str]:
+def _measure_link(run: Run, moves: pl.DataFrame, again: pl.DataFrame) -> int:
+    """What the bytes that have to come once take on the link, on the device with most, ns.
+
+    0 where the link is not known.
+    """
+    once = moves.join(again.select("device_op_id"), on="device_op_id", how="anti")
+    sizes = once.group_by(_DEVICE).agg(pl.col("bytes").sum())
+    devices = run.table("devices").iter_rows(named=True)
+    rates = {(d["rank"], d["device_id"]): find_host_link(d) for d in devices}
+    return max(
+        (int(1e9 * size / rate) for *at, size in sizes.rows() if (rate := rates.get(tuple(at)))),
+        default=0,
+    )
+
+
+def _describe_waiting(waiting: int, reading: HostPass | None, least: int) -> list[str]:
     lines = []
     if waiting:
         lines.append(f"{format_ns(waiting)} more in which kernels wait for the next page")
-    reading = find_read_back(run, run.ask("idle_rules")).get_column("duration_ns").sum()
-    if reading:
+    if reading is not None:
         lines.append(
-            f"the GPU is idle for {format_ns(int(reading))} more while the host reads pages back "
-            "one by one: cudaMemPrefetchAsync to cudaCpuDeviceId brings them at once"
+            f"the GPU is idle for {format_ns(reading.idle_ns)} more while the host reads pages "
+            "back one by one: cudaMemPrefetchAsync to cudaCpuDeviceId brings them at once"
         )
+    if least:
+        lines.append(f"prefetched, at what the link reaches, their bytes take {format_ns(least)}")
     return lines
 
 

@@ -77,10 +77,13 @@ def list_shares(
     run: Run, pct: pl.Expr, known: pl.DataFrame | None = None, most: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """The same of each rank that has a value: rank, ns."""
+    usage = sum_usage(run)
+    if usage.is_empty():
+        return pl.DataFrame(schema={"rank": pl.Int64, "ns": pl.Int64})
     windows = list_windows(run).select("rank", window=pl.col("end_ns") - pl.col("start_ns"))
     if known is None:
         known = pl.DataFrame(schema={"rank": pl.Int64, "known": pl.Int64})
-    rows = sum_usage(run).join(windows, on="rank").join(known, on="rank", how="left")
+    rows = usage.join(windows, on="rank").join(known, on="rank", how="left")
     time = pct / 100 * pl.col("window") - pl.col("known").fill_null(0)
     if most is not None:
         rows = rows.join(most, on="rank", how="left")

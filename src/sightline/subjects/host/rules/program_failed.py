@@ -34,11 +34,17 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import TOO_LITTLE
 
 RULE = Rule("program-failed", "The program ended with an error")
-_MEMORY = re.compile(r"(?i)out ?of ?memory|cudaErrorMemoryAllocation")
+_MEMORY = re.compile(r"(?i)out[ _]?of[ _]?memory|cudaErrorMemoryAllocation")
+_OF_ANY = "need less memory, or free what other processes hold of the GPU's (nvidia-smi)"
+_OF_PYTORCH = (
+    "need less memory: a smaller batch, activation checkpointing (torch.utils.checkpoint), half "
+    "precision"
+)
 _MISSING = re.compile(r"(?i)ImportError|ModuleNotFoundError|No such file|cannot open shared object")
 
 
@@ -49,10 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     text = str(rows.item(0, "text"))
     if _MEMORY.search(text):
-        fix = (
-            "need less memory: a smaller batch, activation checkpointing "
-            "(torch.utils.checkpoint), half precision"
-        )
+        fix = _OF_PYTORCH if "torch" in text else choose_fix(run, _OF_ANY, pytorch=_OF_PYTORCH)
     elif _MISSING.search(text):
         fix = "install or build what is missing, where the program is recorded"
     else:

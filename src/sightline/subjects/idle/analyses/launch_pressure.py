@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.intervals import is_one_group
-from sightline.core.algebra.lookup import find_rows, take_rows
+from sightline.core.algebra.lookup import find_rows, keep_rows, take_rows
 from sightline.core.model.columns import RANK, duration, flag, number, pct, real
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
@@ -61,7 +61,7 @@ def run(run: Run) -> pl.DataFrame:
     calls = launched.select(*_BY, "api_start_ns").with_columns(
         launch_id=ops.get_column("launch_id").gather(at)
     )
-    calls = calls.filter(pl.col("launch_id").is_first_distinct())
+    calls = keep_rows(calls, calls.get_column("launch_id").is_first_distinct())
     called = find_rows(host.get_column("host_op_id"), calls.get_column("launch_id"))
     calls = calls.hstack(take_rows(host.select("pid", "tid"), called))
     interval, thread = pl.col("api_start_ns").diff(), [*_BY, "pid", "tid"]

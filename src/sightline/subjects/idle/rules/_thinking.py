@@ -7,6 +7,8 @@ side say where in the program it is.
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from sightline.core.algebra.lookup import find_rows, match_names, take_rows
@@ -22,6 +24,19 @@ _THREAD = ["rank", "pid", "tid"]
 _MOST_GAPS = 1000  # the longest: they hold nearly all of the time, and are looked up one by one
 _LEAST_SAMPLES = 10  # ours: fewer fall where they do by chance
 _TOP = 3
+_TRACE = ["rank", "recording_id"]
+# Where each program is (the C runtime's start, `main`, a thread's start), what has no name, and the
+# templates of the C++ and the Rust standard library, which stand for who uses them.
+_OF_ALL = (
+    r"^(?:0x|\[|_?_?start|main$|__libc_|start_thread|_?_?clone|__GI_|std::|__gnu_cxx::|core::|alloc::|"
+    r"operator |(?:void|bool|int|auto|float|double|unsigned long|long) std::)"
+    r"|^(?:decltype|typename|std::\S+ std::)|std::thread|::_Invoker|__invoke"
+)
+# Libraries of the system and of the GPU's vendor (ldconfig's folders; CUDA's and ROCm's names).
+_SYSTEM = (
+    r"^/(?:usr/)?lib|^/opt/(?:rocm|nvidia)"
+    r"|lib(?:cuda|cudart|nv|c|m|stdc|amdhip|hsa|pthread)[\w+.-]*\.so"
+)
 _WIDTH = 40  # of a name: three stand in a line
 # Calls in which a program is; driver calls lie inside those of the runtime.
 _CALLS = ["runtime", "driver", "mpi", "library", "os"]
@@ -57,6 +72,76 @@ def find_collector(run: Run, claim: Claim) -> Runtime | None:
     return rows[int(mine.mode().sort().item(0))]
 
 
+def find_function(run: Run, claim: Claim) -> str | None:
+    """The program's function that more than half of the samples in these gaps lie in or below.
+
+    The innermost one: what it calls of the language's library tells nobody where it is, and nor
+    does the function that the program begins with.
+    """
+    name = _name_most(run, _list_samples(run, _place_gaps(run, claim.gaps)))[0]
+    return None if name is None else shorten_signature(name)
+
+
+def shorten_signature(name: str) -> str:
+    """A function of C++ or Rust without its parameters, or its hash: 'Points::clear'."""
+    name = re.sub(r"(?:\(\) )?(?:const)?$", "", re.sub(r"::h[0-9a-f]{16}$", "", name)).strip()
+    depth = 0
+    for at in range(len(name) - 1, 0, -1):
+        depth += {")": 1, "(": -1}.get(name[at], 0)
+        if name.endswith(")") and depth == 0:
+            return name[:at]
+    return name
+
+
+def split_by_function(run: Run, claim: Claim) -> list[Claim]:
+    """The claim, or two of it: to the gaps of the function of most samples, and to the others.
+
+    They are two where the samples of the others name a place, too.
+    """
+    placed = _place_gaps(run, claim.gaps)
+    inside = _list_samples(run, placed)
+    name, below = _name_most(run, inside)
+    if name is None:
+        return [claim]
+    by_gap = inside.with_columns(below=below).group_by("start_ns").agg(pl.col("below").mean())
+    mine = by_gap.filter(pl.col("below") > 0.5).get_column("start_ns").implode()
+    is_mine = pl.col("start_ns").is_in(mine)
+    parts = [claim.select_part(run, is_mine), claim.select_part(run, ~is_mine)]
+    # A part is worth its own finding where it is seen often enough to be named.
+    named = [part.cost_ns and find_function(run, part) for part in parts]
+    return parts if all(named) and named[0] != named[1] else [claim]
+
+
+def _name_most(run: Run, inside: pl.DataFrame) -> tuple[str | None, pl.Series]:
+    """The innermost own function of more than half of the samples, and which lie in it."""
+    nothing = pl.repeat(value=False, n=inside.height, dtype=pl.Boolean, eager=True)
+    if inside.height < _LEAST_SAMPLES:
+        return None, nothing
+    stacks = run.table("stacks").select(*_TRACE, "stack_id", "parent_id", "frame_id", "depth")
+    frames = run.table("frames").select(*_TRACE, "frame_id", "function", "module")
+    at = inside.select(*_TRACE, "stack_id").with_row_index("sample")
+    levels = []
+    while at.height:
+        here = at.join(stacks, on=[*_TRACE, "stack_id"])
+        levels.append(here.drop("stack_id", "parent_id"))
+        at = here.drop_nulls("parent_id").select("sample", *_TRACE, stack_id="parent_id")
+    is_system = pl.col("module").fill_null("").str.contains(_SYSTEM)
+    own = ~pl.col("function").str.contains(_OF_ALL) & ~is_system
+    named = pl.concat(levels).join(frames, on=[*_TRACE, "frame_id"])
+    named = named.filter(own.fill_null(value=False))
+    most = (
+        named.group_by("function")
+        .agg(pl.col("sample").n_unique(), pl.col("depth").mean())
+        .filter(2 * pl.col("sample") > inside.height)
+        .sort("depth", "function", descending=[True, False])
+    )
+    if most.is_empty():
+        return None, nothing
+    name = str(most.item(0, "function"))
+    rows = named.filter(pl.col("function") == name).get_column("sample").unique()
+    return name, nothing.scatter(rows, True)
+
+
 _USED = ("host_op_id", *_THREAD, "layer", "name", "start_ns", "end_ns")
 
 
@@ -82,29 +167,33 @@ def _place_gaps(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _keep_inside(samples: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     """The samples (in order of time) that fell on a gap's thread in its time."""
-    spans = gaps.select(*_THREAD, "end_ns", time_ns="start_ns").unique().sort("time_ns")
+    spans = gaps.select(*_THREAD, "start_ns", "end_ns", time_ns="start_ns").unique().sort("time_ns")
     return samples.join_asof(
         spans, on="time_ns", by=_THREAD, strategy="backward", check_sortedness=False
     ).filter(pl.col("time_ns") <= pl.col("end_ns"))
 
 
-def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:
-    """'of 540 CPU samples of that thread there  41 % in std::abs, 30 % in main'."""
-    if not run.rows("cpu_samples") or not run.rows("stacks"):
-        return None
+def _list_samples(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+    """The CPU samples that fell on the gaps' threads in their time; none where there are none."""
     samples = (
         run.table("cpu_samples")
         .filter(pl.col("on_cpu").fill_null(value=True) & pl.col("stack_id").is_not_null())
         .select(*_THREAD, "time_ns", "recording_id", "stack_id")
         .sort("time_ns")
     )
-    inside = _keep_inside(samples, gaps)
+    if samples.is_empty() or gaps.is_empty() or not run.rows("stacks"):
+        return samples.clear()
+    return _keep_inside(samples, gaps)
+
+
+def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:
+    """'of 540 CPU samples of that thread there  41 % in std::abs, 30 % in main'."""
+    inside = _list_samples(run, gaps)
     if inside.height < _LEAST_SAMPLES:
         return None
-    keys = ["rank", "recording_id"]
-    stacks = run.table("stacks").select(*keys, "stack_id", "frame_id")
-    frames = run.table("frames").select(*keys, "frame_id", "function", "module")
-    named = inside.join(stacks, on=[*keys, "stack_id"]).join(frames, on=[*keys, "frame_id"])
+    stacks = run.table("stacks").select(*_TRACE, "stack_id", "frame_id")
+    frames = run.table("frames").select(*_TRACE, "frame_id", "function", "module")
+    named = inside.join(stacks, on=[*_TRACE, "stack_id"]).join(frames, on=[*_TRACE, "frame_id"])
     # An address tells nobody anything: the library that it lies in does.
     is_address = pl.col("function").str.contains(r"^(?:0x[0-9a-fA-F]+|\[.*\])$").fill_null(True)
     library = pl.col("module").str.split("/").list.last()

@@ -48,6 +48,7 @@ RULE = Rule(
     "Waiting for the DataLoader",
     causes=(causes.DATA_LOADING,),
     explains_lateness=True,
+    apart=True,
 )
 
 LOADING_PCT = 10.0

@@ -39,17 +39,21 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import capitalize
-from sightline.core.units import format_pct, format_several
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.diagnosis.gaps import Claim, are_the_profilers
+from sightline.diagnosis.one_offs import ONCE
 from sightline.diagnosis.operators import find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
-from sightline.timeline.page_waits import find_read_back
+from sightline.timeline.page_waits import FAULT_NS, HostPass, find_host_pass
 
 RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,), general=4)
 
 IDLE_PCT = 15.0
+_OWN_WORK = "host_pass"  # mostly the host's own work on unified memory
+# What `sightline stats idle` calls causes that are told apart here.
+_AS_RECORDED = {"read_back": "unknown", _OWN_WORK: "unknown"}
 _WAITS = r"Synchronize|Memcpy"
 MANY = 10  # iterations that are a loop, and not a program that did something twice
 
@@ -98,6 +102,12 @@ _ADVICE = {
         "bring it back in one piece before the host reads it: cudaMemPrefetchAsync to "
         "cudaCpuDeviceId; what remains is the host's own work on it",
     ),
+    _OWN_WORK: (
+        "the GPU is idle while the host works through unified memory, which comes back to it page "
+        "by page",
+        "do that work on the GPU too (a kernel that fills or checks; a reduction whose one result "
+        "is read), or on all cores and optimized (-O3)",
+    ),
     "unknown": (
         "the GPU is idle, and the recording does not show why",
         "record CPU activity too, from before the work is launched",
@@ -119,12 +129,16 @@ def check(run: Run) -> Iterator[Finding]:
     if idle_pct <= IDLE_PCT:
         return
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
-    gaps = _tell_read_back(run, _tell_startup(run, gaps))
+    reading = find_host_pass(run, gaps)
+    if reading is not None:
+        gaps = _tell_read_back(gaps, reading)
+    gaps = _tell_startup(run, gaps)
     for (cause,), mine in gaps.group_by("cause", maintain_order=True):
         cost = int(mine.get_column("duration_ns").sum())
         pct = 100 * cost / sum_windows(run)
         if pct > NOTABLE_PCT:
-            yield _make_finding(run, str(cause), _claim(run, mine, cost, pct))
+            found = _make_finding(run, str(cause), _claim(run, mine, cost, pct))
+            yield _tell_pass(found, reading) if reading and cause == _OWN_WORK else found
 
 
 def _claim(run: Run, gaps: pl.DataFrame, cost: int, pct: float) -> Claim:
@@ -160,13 +174,29 @@ def _tell_startup(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _tell_read_back(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+def _tell_read_back(gaps: pl.DataFrame, reading: HostPass) -> pl.DataFrame:
     """The gaps, with a cause of their own where the host reads pages that come back to it."""
-    reading = find_read_back(run, gaps).get_column("after_id")
-    if reading.is_empty():
-        return gaps
-    is_reading = pl.col("after_id").is_in(reading.implode()) & (pl.col("cause") == "unknown")
-    return gaps.with_columns(cause=pl.when(is_reading).then(pl.lit("read_back")).otherwise("cause"))
+    ids = reading.gaps.get_column("after_id").implode()
+    is_reading = pl.col("after_id").is_in(ids) & (pl.col("cause") == "unknown")
+    cause = _OWN_WORK if reading.is_own_work else "read_back"
+    return gaps.with_columns(cause=pl.when(is_reading).then(pl.lit(cause)).otherwise("cause"))
+
+
+def _tell_pass(found: Finding, reading: HostPass) -> Finding:
+    """The finding with what of it is the wait for pages; once where no kernel runs behind it."""
+    faults = format_several(reading.faults_ns // FAULT_NS, "page fault")
+    line = (
+        f"{faults} take at most {format_ns(reading.faults_ns)} of it, and cudaMemPrefetchAsync to "
+        "cudaCpuDeviceId beforehand saves no more: the rest is the host's own work"
+    )
+    last = ["it comes behind the last kernel: it happens once"] if reading.is_last else []
+    return replace(
+        found,
+        title="The host works through unified memory",
+        evidence=(line, *found.evidence[:1], *last),
+        confidence="medium",
+        where={**found.where, **({ONCE: "behind the last kernel"} if reading.is_last else {})},
+    )
 
 
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
@@ -183,7 +213,7 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
             fix=fix,
             verify="sightline report AFTER --window steady"
             if cause == "start-up"
-            else f"sightline stats idle AFTER: total_ns of {cause}",
+            else f"sightline stats idle AFTER: total_ns of {_AS_RECORDED.get(cause, cause)}",
             sources=("TraceLens agent: idle above 15 %",),
         ),
         title=f"{RULE.title}: {cause.replace('_', ' ')}"

@@ -36,6 +36,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import NO_WORK, TOO_LITTLE
+from sightline.subjects.idle.rules._parts import ask_rules, find_largest_copy, list_parts
 from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.copies import is_too_little, ran_enough
 from sightline.timeline.host_ranges import IN_API
@@ -96,11 +97,12 @@ def _say_too_little(run: Run) -> Finding:
     kernels = ops.filter(pl.col("kind") == "kernel").height
     copies = format_several(ops.height - kernels, "copy or memset", "copies and memsets")
     what = format_several(kernels, "kernel") + (f" and {copies}" if ops.height > kernels else "")
+    lines = list(list_parts(run, ask_rules(run), find_largest_copy(run)))
     return build_finding(
         RULE,
         f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is "
         "start-up.",
-        Evidence([], where={TOO_LITTLE: "too little ran: nothing shows that it comes again"}),
+        Evidence(lines, where={TOO_LITTLE: "too little ran: nothing shows that it comes again"}),
         Advice(
             fix="record a problem of real size, several times over after a warm-up",
             verify="sightline stats kernels AFTER",

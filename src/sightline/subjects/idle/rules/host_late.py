@@ -46,8 +46,14 @@ from sightline.core.text import fit_text
 from sightline.core.units import format_pct
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
+from sightline.diagnosis.ranking import NARROW
 from sightline.replay.replay import shorten_calls, shorten_thinking
-from sightline.subjects.idle.rules._thinking import describe_thinking, find_collector
+from sightline.subjects.idle.rules._thinking import (
+    describe_thinking,
+    find_collector,
+    find_function,
+    split_by_function,
+)
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
 from sightline.timeline.idle import list_system_waits
@@ -77,7 +83,8 @@ def check(run: Run) -> Iterator[Finding]:
     if every is None:
         return
     if every.host_op is None:
-        yield from _describe(run, every)
+        for each in split_by_function(run, every):
+            yield from _describe(run, each)
         return
     held = every.is_in_host_op
     for part in (held, ~held):
@@ -91,7 +98,8 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     waits = list_system_waits(run)
     lines = describe_thinking(run, mine)
     collector = find_collector(run, mine)
-    place = mine.place
+    sampled = None if mine.place or collector else find_function(run, mine)
+    place = mine.place or sampled
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
@@ -107,11 +115,15 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
         Evidence(
             lines,
             rows=mine.rows,
-            where={**mine.where("host_late"), "op": place},
+            where={
+                **mine.where("host_late"),
+                "op": place,
+                **({NARROW: True} if sampled else {}),
+            },
             calls=mine.calls,
         ),
         Advice(
-            fix=collector.avoid if collector else _advise(run, mine, lines),
+            fix=collector.avoid if collector else _advise(run, mine, place, lines),
             verify="sightline stats idle AFTER: total_ns of host_late",
             cause="no wait, data loading or allocation is recorded there: the thread was "
             + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
@@ -120,7 +132,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
         confidence="medium",
         title=_name(collector.deed if collector else None, place),
     )
-    if place and re.search(_PROMPTS, place):
+    if mine.place and re.search(_PROMPTS, mine.place):
         found = replace(
             found,
             title="The program waits for input",
@@ -139,15 +151,19 @@ def _name(deed: str | None, place: str | None) -> str | None:
     return f"The host is in {fit_text(place, _TITLE_WIDTH)} between launches" if place else None
 
 
-def _advise(run: Run, mine: Claim, lines: list[str]) -> str:
+def _advise(run: Run, mine: Claim, place: str | None, lines: list[str]) -> str:
     """What to do: about what is named, or how to have it named."""
-    place = mine.place
     if mine.operator and mine.operator.hint:
         return mine.operator.hint
     if mine.operator:
         return (
             f"see what {place} does before it launches: its first call may set up a library (call "
             "it once before the measured part), later ones compute on the CPU or build tensors"
+        )
+    if place and place != mine.place:  # a function, by samples
+        return (
+            f"shorten {fit_text(place, _TITLE_WIDTH)} (all cores, -O3), do it on the GPU or ahead "
+            "on another thread, or leave it out of what is timed where it only checks or prints"
         )
     if place:
         return (

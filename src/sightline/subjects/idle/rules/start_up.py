@@ -40,28 +40,26 @@ from typing import Any
 
 import polars as pl
 
-from sightline.core import registry
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_ns, format_pct, format_several
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
+from sightline.subjects.idle.rules._parts import (
+    MOST_LINES,
+    ask_rules,
+    find_largest_copy,
+    list_parts,
+    load_rule,
+    take_cost,
+)
 from sightline.timeline import causes
 from sightline.timeline.cold_runs import find_cold_pauses
 from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
 RULE = Rule("start-up", "Start-up")
 
-_MOST_LINES = 4
-_COPIES = "in copies"
-# Of the partition of a device's time what is no idle time.
-_PARTS = {
-    "compute_ns": "computing",
-    "exposed_comm_ns": "in communication",
-    "exposed_copy_ns": _COPIES,
-    "unknown_ns": "in operations that only wait",
-}
 _NAMES = {"start-up": "Start-up", "tail": "What comes behind the steps"}
 
 
@@ -78,8 +76,8 @@ def check(run: Run) -> Iterator[Finding]:
         if 100 * ns < NOTABLE_PCT * whole:
             continue
         part = run.with_window(name)
-        found_by_rule = _ask_rules(part)
-        copy = _find_largest_copy(part)
+        found_by_rule = ask_rules(part)
+        copy = find_largest_copy(part)
         unknown, main = _measure_unrecorded(part), _find_main(found_by_rule, ns)
         share = format_pct(100 * ns / whole)
         found = build_finding(
@@ -87,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
             f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
             f"part of the {format_several(steps, 'step')} that repeat."
             + (f" Most of it: {main.title[:1].lower()}{main.title[1:]}." if main else ""),
-            Evidence(list(_list_parts(part, found_by_rule, copy)), where={SEGMENT: name}),
+            Evidence(list(list_parts(part, found_by_rule, copy)), where={SEGMENT: name}),
             Advice(
                 fix="nothing in the step; where it matters, "
                 + (f"{main.fix}; " if main and main.rule == causes.CODE_LOADING else "")
@@ -116,7 +114,7 @@ def _check_cold(run: Run) -> Iterator[Finding]:
         return  # that rule says so itself, and who compiles
     by_rule = pauses.group_by("rule").agg(pl.col("duration_ns").sum(), pl.len())
     lines = [
-        f"{format_ns(took)}  {_load_rule(rule).RULE.title}: {format_several(n, 'pause')}"
+        f"{format_ns(took)}  {load_rule(rule).RULE.title}: {format_several(n, 'pause')}"
         for rule, took, n in by_rule.sort("duration_ns", "rule", descending=[True, False]).rows()
     ]
     rest = format_ns(whole - ns)
@@ -125,7 +123,7 @@ def _check_cold(run: Run) -> Iterator[Finding]:
         f"This is a first run: {format_several(pauses.height, 'pause')} take {format_ns(ns)}, "
         f"{format_pct(100 * ns / whole)} of the window, in which code is loaded and set up for the "
         f"first time. All the rest is {rest}, and nothing in it repeats.",
-        Evidence(lines[:_MOST_LINES], where={SEGMENT: "start-up"}),
+        Evidence(lines[:MOST_LINES], where={SEGMENT: "start-up"}),
         Advice(
             fix="warm up, then record several steps: of a first run nobody can say what each one "
             "would cost",
@@ -154,27 +152,10 @@ def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Fin
     )
 
 
-def _ask_rules(part: Run) -> dict[str, list[Finding]]:
-    """What each rule that speaks for idle time of this part finds with a cost."""
-    rules = sorted(part.ask("idle_rules").get_column("rule").unique())
-    return {
-        rule: [f for f in _load_rule(rule).check(part) if f.cost_ns and not f.abstained]
-        for rule in rules
-    }
-
-
 def _find_main(found: Mapping[str, list[Finding]], ns: int) -> Finding | None:
     """What is found of the idle time that is most of so many ns."""
     most = [f for each in found.values() for f in each if 2 * (f.cost_ns or 0) >= ns]
-    return max(most, key=_take_cost, default=None)
-
-
-def _take_cost(found: Finding) -> int:
-    return found.cost_ns or 0
-
-
-def _load_rule(name: str) -> Any:
-    return registry.load("rules", name.replace("-", "_"))
+    return max(most, key=take_cost, default=None)
 
 
 def _measure_unrecorded(part: Run) -> int:
@@ -182,67 +163,6 @@ def _measure_unrecorded(part: Run) -> int:
     lost = part.ask("idle_rules").filter(pl.col("cause") == "not_recorded")
     each = lost.group_by("rank", "device_id").agg(ns=pl.col("duration_ns").sum())
     return find_largest(each, "ns")
-
-
-def _list_parts(
-    part: Run, found: Mapping[str, list[Finding]], copy: Mapping[str, Any] | None
-) -> Iterator[str]:
-    """What the time of all devices went to, the largest first."""
-    breakdown = part.ask("breakdown")
-    rows = [
-        (sum_column(breakdown, column), word + (_describe_copy(copy) if word == _COPIES else ""))
-        for column, word in _PARTS.items()
-    ]
-    is_unknown = (pl.col("cause") == "not_recorded").alias("is_unknown")
-    gaps = part.ask("idle_rules").with_columns(is_unknown)
-    for (rule, unknown), mine in gaps.group_by("rule", "is_unknown", maintain_order=True):
-        ns, longest = sum_column(mine, "duration_ns"), find_largest(mine, "duration_ns")
-        hosts = mine.group_by("host_op").agg(ns=pl.col("duration_ns").sum())
-        name = hosts.filter(2 * pl.col("ns") > ns).get_column("host_op").drop_nulls()
-        inside = f", mostly in {name[0]}" if name.len() else ""
-        what = "not recorded" if unknown else f"idle: {_name_cause(part, str(rule), ns, found)}"
-        rows.append((ns, f"{what}{inside}, at most {format_ns(longest)} at once"))
-    rows.sort(key=lambda row: -row[0])
-    for ns, text in rows[:_MOST_LINES]:
-        if ns:
-            yield f"{format_ns(ns)}  {text}"
-
-
-def _name_cause(part: Run, rule: str, ns: int, found: Mapping[str, list[Finding]]) -> str:
-    """The title of what the rule finds in this part, where the time is much of it: who compiles."""
-    usual: str = _load_rule(rule).RULE.title
-    if 100 * ns < NOTABLE_PCT * sum_column(part.ask("breakdown"), "window_ns"):
-        return usual
-    return max(found[rule], key=_take_cost).title if found[rule] else usual
-
-
-def _find_largest_copy(part: Run) -> dict[str, Any] | None:
-    """The copy or fill that takes a tenth of the time or more."""
-    window = part.ask("windows").row(0, named=True)
-    used = ["kind", "copy_kind", "src_kind", "dst_kind", "start_ns", "end_ns", "bytes"]
-    copies = part.table("device_ops", used).filter(
-        pl.col("kind").is_in(["memcpy", "memset"])
-        & pl.col("start_ns").is_between(window["window_start_ns"], window["window_end_ns"])
-    )
-    length = pl.col("end_ns") - pl.col("start_ns")
-    largest = copies.with_columns(ns=length).top_k(1, by="ns").to_dicts()
-    whole = window["window_end_ns"] - window["window_start_ns"]
-    return next((row for row in largest if 10 * row["ns"] >= whole), None)
-
-
-def _describe_copy(copy: Mapping[str, Any] | None) -> str:
-    """', the largest: DtoH device → pageable, 805.3 MB in 271.3 ms (2.97 GB/s)'."""
-    if copy is None:
-        return ""
-    kinds = [copy[end] for end in ("src_kind", "dst_kind")]
-    way = f" {kinds[0]} → {kinds[1]}" if all(kinds) else ""
-    size = copy["bytes"]
-    moved = f", {format_bytes(size)} in" if size else ","
-    rate = f" ({size / copy['ns']:.3g} GB/s)" if size and copy["ns"] else ""
-    name = "fill" if copy["kind"] == "memset" else copy["copy_kind"] or "copy"
-    if name == "fill":
-        way = ""
-    return f", the largest: {name}{way}{moved} {format_ns(copy['ns'])}{rate}"
 
 
 def _advise_copy(copy: Mapping[str, Any] | None, ns: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from sightline.core.algebra.intervals import count_open_at
-from sightline.core.algebra.lookup import find_rows, take_rows
+from sightline.core.algebra.lookup import find_rows, keep_rows, take_rows
+from sightline.core.algebra.order import sort_rows
 from sightline.core.algebra.window import select_starting_in
 from sightline.core.model.columns import RANK, duration, join, number, text, time
 from sightline.core.model.declare import Analysis
@@ -58,11 +59,8 @@ def run(run: Run) -> pl.DataFrame:
     calls = host.select(api="name", api_start_ns="start_ns", api_end_ns="end_ns")
     ops = select_starting_in(run.table("device_ops", _COLUMNS), run.ask("windows"))
     at = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
-    launched = (
-        ops.hstack(take_rows(calls, at))
-        .filter(at.is_not_null())
-        .sort("api_start_ns", "device_op_id")
-    )
+    launched = keep_rows(ops.hstack(take_rows(calls, at)), at.is_not_null())
+    launched = sort_rows(launched, ["api_start_ns", "device_op_id"])
     depth = count_open_at(
         # An operation that "started" before its launch (clocks apart) was never in the queue.
         launched.with_columns(leave=pl.max_horizontal("start_ns", "api_start_ns")),

@@ -22,10 +22,16 @@ def _find_written_out(calls: Calls) -> pl.DataFrame:
     """A match for each softmax whose scores a product before it made and one behind it takes."""
     rows: list[tuple[int, int, float, float]] = []
     rate = calls.flop_per_s.get(REACHED)
+    scores_of = {
+        kind: scores
+        for kind, (name, args) in enumerate(calls.kinds)
+        if args and name in _SOFTMAX and (scores := args.tensor(0)) and len(scores.shape) >= 2
+    }
+    if not scores_of:
+        return make_matches(())
     for at, kind in enumerate(calls.kind_of):
-        name, args = calls.kinds[kind] if kind >= 0 else ("", None)
-        scores = args.tensor(0) if args and name in _SOFTMAX else None
-        if scores is None or len(scores.shape) < 2:
+        scores = scores_of.get(kind)
+        if scores is None:
             continue
         makes = _search(calls, at, -1, scores, makes=True)
         takes = _search(calls, at, 1, scores, makes=False)

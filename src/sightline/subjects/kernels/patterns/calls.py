@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.lookup import find_rows, number_groups, take_rows
+from sightline.core.algebra.order import sort_rows
 from sightline.core.model.run import Run
 from sightline.roofline.operator_roofs import ARGUMENTS
 from sightline.roofline.operators.arguments import Arguments, parse_arguments, read_json
@@ -81,12 +82,10 @@ def _list_calls(run: Run) -> Calls | None:
     kernels = kernels.with_columns(call=call).drop_nulls("call")
     if kernels.is_empty():
         return None
-    table = (
-        kernels.group_by("call")
-        .agg(kernel_ns=pl.col("length").sum(), kernels=pl.len())
-        .join(host, left_on="call", right_on="host_op_id")
-        .sort("rank", "tid", "call")
-    )
+    spent = kernels.group_by("call").agg(kernel_ns=pl.col("length").sum(), kernels=pl.len())
+    spent = spent.sort("call")
+    caller = take_rows(host.drop("host_op_id"), find_rows(ids, spent.get_column("call")))
+    table = sort_rows(spent.hstack(caller), ["rank", "tid", "call"])
     nodes = ids.filter(said.match(BACKWARD))
     node = find_host_ancestor(run, table.get_column("call"), nodes)
     of_call = host.get_column("forward_id").gather(find_rows(ids, node))
@@ -116,11 +115,7 @@ def _number_kinds(
     told = run.columns("host_ops", ["host_op_id", "name", *ARGUMENTS])
     rows = find_rows(told.get_column("host_op_id"), table.get_column("call"))
     told = told.select(pl.col("name", *ARGUMENTS).cast(pl.String).gather(rows))
-    different = told.unique(maintain_order=True)
-    known = different.with_columns(kind=pl.int_range(pl.len(), dtype=pl.Int64))
-    kind = told.join(
-        known, on=["name", *ARGUMENTS], how="left", nulls_equal=True, maintain_order="left"
-    ).get_column("kind")
+    kind, different = number_groups(told, told.columns)
     kinds = [(name, parse_arguments(*args)) for name, *args in different.iter_rows()]
     shapes = [read_json(text) for text in different.get_column("input_shapes")]
     names = list(dict.fromkeys(name for name, _ in kinds))

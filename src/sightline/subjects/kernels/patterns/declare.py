@@ -56,11 +56,14 @@ def match_each(names: str, keep: OneCall) -> Callable[[Calls], pl.DataFrame]:
     """Every call by itself whose whole name is `names`, a pattern, and whose arguments match."""
 
     def find(calls: Calls) -> pl.DataFrame:
+        whole = re.compile(names).fullmatch
         known = {
             kind: found
             for kind, (name, args) in enumerate(calls.kinds)
-            if args is not None and re.fullmatch(names, name) and (found := keep(args)) is not None
+            if args is not None and whole(name) and (found := keep(args)) is not None
         }
+        if not known:
+            return make_matches(())
         bytes_of = pl.DataFrame(
             {"kind": list(known), "keep_bytes": list(known.values())},
             schema={"kind": pl.Int64, "keep_bytes": pl.Float64},
@@ -89,13 +92,18 @@ def match_row(
     """
 
     def find(calls: Calls) -> pl.DataFrame:
-        codes = [_code_link(link, calls.names) for link in links]
+        codes = []
+        for link in links:
+            code = _code_link(link, calls.names)
+            if code is None:  # most programs have most links nowhere
+                return make_matches(())
+            codes.append(code)
         ends = [None if end is None else _code_link(end, calls.names) for end in (after, before)]
-        if None in codes or (after and not ends[0]) or (before and not ends[1]):
+        if (after and not ends[0]) or (before and not ends[1]):
             return make_matches(())
         behind = f"(?<={ends[0]})" if ends[0] else ""
         ahead = f"(?={ends[1]})" if ends[1] else ""
-        pattern = re.compile(behind + "".join(filter(None, codes)) + ahead)
+        pattern = re.compile(behind + "".join(codes) + ahead)
         judge = cache(lambda kinds: _judge(calls, kinds, keep))
         rows: list[tuple[int, int, float, float]] = []
         for found in pattern.finditer(calls.text):
@@ -111,7 +119,8 @@ def match_row(
 def _code_link(link: str, names: Sequence[str]) -> str | None:
     """A class of the characters that stand for these names; None where none has to be there."""
     name, _, times = link.partition(" ")
-    chars = "".join(code_name(i) for i, known in enumerate(names) if re.fullmatch(name, known))
+    whole = re.compile(name).fullmatch
+    chars = "".join(code_name(i) for i, known in enumerate(names) if whole(known))
     if not chars:
         return "" if times in ("*", "?") else None
     return f"[{chars}]{times}"

@@ -7,6 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.intervals import is_one_group
+from sightline.core.algebra.lookup import Texts, keep_rows
+from sightline.core.algebra.order import sort_rows
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
@@ -47,16 +50,18 @@ def list_filled(run: Run) -> pl.DataFrame:
 
 
 def _list_filled(run: Run) -> pl.DataFrame:
-    begun = pl.col("end_ns").cum_max().shift(1).over(DEVICE)
-    next_start = pl.col("start_ns").shift(-1).over(DEVICE)
-    kernels = list_computing(run).sort(*DEVICE, "start_ns", "device_op_id")
+    kernels = sort_rows(list_computing(run), (*DEVICE, "start_ns", "device_op_id"))
+    begun, next_start = pl.col("end_ns").cum_max().shift(1), pl.col("start_ns").shift(-1)
+    if not is_one_group(kernels, DEVICE):
+        begun, next_start = begun.over(DEVICE), next_start.over(DEVICE)
     alone = kernels.with_columns(
         alone=(begun <= pl.col("start_ns")).fill_null(value=True)
         & (pl.col("end_ns") <= next_start).fill_null(value=True)
     )
-    filled = add_fill(run, alone).drop_nulls("share")
-    own = _choose_own(run, filled.get_column("name").unique())
-    filled = _add_least(filled.with_columns(own=pl.col("name").is_in(own.implode())))
+    filled = add_fill(run, alone)
+    filled = keep_rows(filled, filled.get_column("share").is_not_null())
+    names = Texts(filled.get_column("name"))
+    filled = _add_least(filled.with_columns(own=names.mark(_choose_own(run, names.different))))
     # A kernel that waits for pages of unified memory is no faster with more blocks.
     pages = measure_page_waits(run, filled)
     return filled.with_columns(least_ns=pl.max_horizontal("least_ns", pl.lit(pages)))

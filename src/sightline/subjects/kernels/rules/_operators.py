@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.lookup import find_rows, keep_rows
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -48,15 +49,18 @@ def _list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
         factor=(pl.col("reach_ns") / pl.col("kernel_ns")).clip(upper_bound=1.0),
     )
     kernels = add_owners(run, list_kernels(run))
-    return kernels.join(left, on="owner", maintain_order="left").drop("owner")
+    rows = find_rows(left.get_column("owner"), kernels.get_column("owner"))
+    known = kernels.drop("owner").with_columns(left.get_column("factor").gather(rows))
+    return keep_rows(known, rows.is_not_null())
 
 
 def add_owners(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with `owner`, the call of a known operator that launched each, or null."""
     if not run.rows("host_ops"):
         return kernels.with_columns(owner=pl.lit(None, pl.Int64))
-    owners = list_operator_kernels(run).select("device_op_id", "owner")
-    return kernels.join(owners, on="device_op_id", how="left", maintain_order="left")
+    owned = list_operator_kernels(run)
+    rows = find_rows(owned.get_column("device_op_id"), kernels.get_column("device_op_id"))
+    return kernels.with_columns(owned.get_column("owner").gather(rows))
 
 
 def select_calls(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from sightline.core.algebra.lookup import Texts, find_rows, keep_rows, select_varying
+from sightline.core.algebra.lookup import Texts, find_rows, keep_rows
+from sightline.core.algebra.order import sort_rows
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.algebra.window import select_starting_in
 from sightline.core.kernel_labels import shorten_kernel_name
@@ -86,19 +87,19 @@ def list_computing(run: Run) -> pl.DataFrame:
 
 
 def _list_kernels(run: Run) -> pl.DataFrame:
-    return _list_operations(run, ("kernel",))
+    work = run.once(_list_operations)
+    return keep_rows(work, work.get_column("kind") == "kernel").drop("kind")
 
 
 def _list_work(run: Run) -> pl.DataFrame:
-    return _list_operations(run, ("kernel", "memcpy", "memset"))
+    return run.once(_list_operations).drop("kind")
 
 
-def _list_operations(run: Run, wanted: Sequence[str]) -> pl.DataFrame:
-    kinds = run.table("device_ops", ["kind"]).get_column("kind")
-    ops = keep_rows(run.columns("device_ops", _COLUMNS), kinds.is_in(wanted))
+def _list_operations(run: Run) -> pl.DataFrame:
+    ops = run.columns("device_ops", [*_COLUMNS, "kind"])
+    ops = keep_rows(ops, ops.get_column("kind").is_in(["kernel", "memcpy", "memset"]))
     inside = select_starting_in(ops, run.ask("windows"))
-    lane = select_varying(("rank", "device_id", "stream_id"), inside)
-    in_order = inside.sort(*lane, "start_ns", "device_op_id", maintain_order=True)
+    in_order = sort_rows(inside, ("rank", "device_id", "stream_id", "start_ns", "device_op_id"))
     return in_order.with_columns(length=LENGTH)
 
 

@@ -42,6 +42,7 @@ from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
+from sightline.subjects.kernels.rules._half import advise_half
 from sightline.subjects.kernels.rules._kinds import MOSTLY_PCT, split_into_kinds
 from sightline.subjects.kernels.rules._launches import (
     advise_algorithm,
@@ -149,7 +150,7 @@ def _advise_fusing(run: Run, profile: str) -> str:
         jax="put the step under one jax.jit, so that XLA fuses them: each pass over memory that is "
         "saved counts",
     )
-    return f"{fuse}; then {profile}"
+    return f"{fuse}{advise_half(run)}; then {profile}"
 
 
 def _describe_roofs(run: Run, whole_ns: int) -> Iterator[str]:

@@ -37,8 +37,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.intervals import is_one_group
 from sightline.core.algebra.latest import find_next
-from sightline.core.algebra.lookup import add_up_rows, number_groups
+from sightline.core.algebra.lookup import add_up_rows, number_groups, take_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -59,10 +60,10 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
     if not run.rows("device_ops") or _has_clocks(run):
         return
-    kernels = _compare_to_like(run, list_kernels(run))
+    kernels = list_kernels(run)
     slower = [
         cut
-        for device in kernels.partition_by(_DEVICE)
+        for device in _split_devices(_compare_to_like(run, kernels))
         if (cut := _find_cut(device)) and not _copies_grow(run, cut[2])
     ]
     if not slower:
@@ -72,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
     found = find_shorter_kernels(
         run,
         RULE,
-        later,
+        take_rows(kernels, later.get_column("row")).hstack(later.select("factor")),
         "{share} of the window is lost because, from some moment on, the same kernels take longer.",
         cause="a lower clock (heat, power), or something else that runs on the device: likely, "
         "since clocks were not recorded",
@@ -84,6 +85,10 @@ def check(run: Run) -> Iterator[Finding]:
     )
     if found:
         yield found
+
+
+def _split_devices(kernels: pl.DataFrame) -> list[pl.DataFrame]:
+    return [kernels] if is_one_group(kernels, _DEVICE) else kernels.partition_by(_DEVICE)
 
 
 def _has_clocks(run: Run) -> bool:
@@ -114,14 +119,19 @@ def _copies_grow(run: Run, later: pl.DataFrame) -> bool:
 def _compare_to_like(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
     """Kernels with 20 like ones or more: `ratio` to their median, and the `piece` of the window.
 
-    `fed` is how many bytes came from the host since the kernel before it.
+    `row` is a kernel's place in `kernels`, of which there is only what is compared; `fed` is how
+    many bytes came from the host since the kernel before it.
     """
-    start, end = pl.col("start_ns").min().over(_DEVICE), pl.col("start_ns").max().over(_DEVICE)
+    start, end = pl.col("start_ns").min(), pl.col("start_ns").max()
+    if not is_one_group(kernels, _DEVICE):
+        start, end = start.over(_DEVICE), end.over(_DEVICE)
     piece = _PIECES * (pl.col("start_ns") - start) // (end - start + 1)
     group = number_groups(kernels, _GROUP)[0].alias("group")
-    kernels = kernels.with_columns(fed=_measure_fed(run, kernels))
+    fed = _measure_fed(run, kernels).alias("fed")
     return (
-        kernels.with_columns(group, piece=piece, since=pl.col("start_ns") - start)
+        kernels.select(*_DEVICE, "start_ns", "length", group, fed, piece=piece)
+        .with_columns(since=pl.col("start_ns") - start)
+        .with_row_index("row")
         .filter(pl.len().over("group") >= _LIKE, pl.col("length") > 0)
         .with_columns(ratio=pl.col("length") / pl.col("length").median().over("group"))
     )

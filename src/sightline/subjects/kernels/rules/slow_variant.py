@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.algebra.lookup import keep_rows
+from sightline.core.algebra.lookup import keep_rows, number_groups, take_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -88,18 +88,16 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _list_above_median(kernels: pl.DataFrame) -> pl.DataFrame:
     """Instances that take over twice the median of their shape, where there are enough of it."""
-    # A number for each text makes groups of eight columns cheaper to tell apart.
-    coded = kernels.select(_SHAPE).with_columns(
-        pl.col("name", "shapes").cast(pl.Categorical).to_physical()
+    group, _ = number_groups(kernels, _SHAPE)
+    of_shape = (
+        kernels.select(pl.col("length"), group=group)
+        .group_by("group")
+        .agg(n=pl.len(), median=pl.col("length").median())
+        .sort("group")
     )
-    of_shape = coded.with_columns(kernels.get_column("length")).select(
-        n=pl.len().over(_SHAPE), median=pl.col("length").median().over(_SHAPE)
-    )
-    return (
-        kernels.hstack(of_shape)
-        .filter(pl.col("n") >= _LEAST, pl.col("length") > _TIMES * pl.col("median"))
-        .drop("n")
-    )
+    of_each = take_rows(of_shape.drop("group"), group)
+    is_slow = (pl.col("n") >= _LEAST) & (pl.col("length") > _TIMES * pl.col("median"))
+    return kernels.hstack(of_each).filter(is_slow).drop("n")
 
 
 def _describe_spread(run: Run) -> bool:

@@ -48,10 +48,14 @@ def find_peak_without(run: Run, peak: dict[str, Any], blocks: pl.DataFrame, gone
 
     `blocks` are those of `classify_blocks`, of all memories, with what `gone` asks of them.
     """
+    mine = select_memory(follow_allocations(run), blocks, peak)
+    return find_peak_without_blocks(run, peak, mine.filter(gone))
+
+
+def find_peak_without_blocks(run: Run, peak: dict[str, Any], gone: pl.DataFrame) -> int:
+    """The highest sum of the peak's memory without its blocks (allocated, released, bytes)."""
     found = follow_allocations(run)
-    grouped = select_memory(found, blocks, peak).select(
-        "allocated", "released", "bytes", group=pl.when(gone).then(pl.lit(0, pl.Int64))
-    )
+    grouped = gone.select("allocated", "released", "bytes", group=pl.lit(0, pl.Int64))
     sums = select_memory(found, found.events, peak).select("event", "allocated_bytes")
     (after,) = find_peaks_without(sums, grouped, 1)
     return after

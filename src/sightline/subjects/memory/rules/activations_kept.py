@@ -39,6 +39,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.layer_peak import SCORES
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     list_places,
@@ -52,11 +53,7 @@ RULE = Rule("activations-kept", "Activations fill the memory")
 LEAST_PCT = 40.0
 # From a fifth of the activations on, that scores are kept at all comes first (ours).
 NOTABLE_PCT = 20.0
-# Scores of T × T for each head, which a fused attention never writes (Dao et al., FlashAttention,
-# arXiv 2205.14135): an own softmax, or a line of an own attention.
-_SCORES = pl.col("place").str.contains(
-    r"(?i)softmax|scaled_dot|attention_scores|attn_(?:weights|scores)"
-)
+_SCORES = pl.col("place").str.contains(SCORES)
 _FUSE = (
     "torch.nn.functional.scaled_dot_product_attention in place of the written-out softmax, whose "
     "scores are not kept then; else "

@@ -1,22 +1,24 @@
 """The last step's results are alive while the next step makes its own: two graphs at once.
 
 Symptom
-    Blocks that were there when the recording began are freed in one go, behind the peak; as many
-    of the same sizes have been allocated before.
+    Blocks of the step before, or from before the recording, are freed in one go behind the peak;
+    as many of the same sizes have been allocated before.
 
 Why it hurts
     `loss = step(batch)` makes the new graph before the name lets go of the old one: for the length
     of a forward pass all activations are there twice, unless a backward pass freed the old ones.
 
 Evidence
-    At the peak, blocks that are freed later in the recording, one after the other with next to no
-    allocation between them, and blocks of the same sizes that came since. The gain is how much
-    lower the peak is when all events are gone through without the old ones.
+    At the peak, blocks that are freed later in the recording, one after the other with no
+    allocation between them, and blocks of the same sizes (and stacks, where both are known) that
+    came since. The gain is how much lower the peak is when all events are gone through without the
+    old ones, those of every step from its end to the release.
 
 Threshold
-    Four fifths of the old blocks have such a twin, eight of them and three sizes at least; between
-    their frees lie allocations of at most a twentieth of their number (ours: a backward pass, which
-    frees activations too, allocates a gradient for nearly each); a tenth of the peak.
+    Four fifths of the old blocks' bytes have such a twin, eight blocks and three sizes at least;
+    no allocation lies between their frees (ours: a backward pass, which frees activations too,
+    allocates a gradient for nearly each); a tenth of the peak. Where no backward pass and no
+    optimizer was recorded over two steps or more, `forward-kept` speaks of both graphs.
 
 Fix
     `del loss, logits` at the end of the loop's body; or `loss.item()` and `.detach()` for what is
@@ -33,39 +35,34 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
-from sightline.subjects.memory.allocations import follow_allocations, select_memory
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
-    find_peak_without,
+    find_peak_without_blocks,
     locate_device,
     name_device,
     write_share,
 )
-from sightline.subjects.memory.tensor_kinds import classify_blocks
+from sightline.subjects.memory.step_results import find_step_results, find_undifferentiated
 
-RULE = Rule("two-graphs", "Two steps' results alive at once", explains=("forward-kept",))
-LEAST_PCT, LEAST_BLOCKS, LEAST_SIZES = 10.0, 8, 3
-_TWINS, _BETWEEN = 0.8, 0.05
+RULE = Rule("two-graphs", "Two steps' results alive at once")
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding for each device."""
     for peak in find_device_peaks(run).iter_rows(named=True):
-        old, sizes = _find_old(run, peak)
-        size, whole = sum_column(old, "bytes"), peak["allocated_bytes"]
-        if old.is_empty() or 100 * size < LEAST_PCT * whole:
-            continue
-        gone = pl.col("allocated").is_null() & (pl.col("released") > peak["event"])
-        gain = whole - find_peak_without(run, peak, classify_blocks(run), gone)
+        results = find_step_results(run, peak)
+        if results is None or find_undifferentiated(run, peak) is not None:
+            continue  # without a backward pass neither graph is needed: forward-kept
+        size, whole = sum_column(results.old, "bytes"), peak["allocated_bytes"]
+        gain = whole - find_peak_without_blocks(run, peak, results.overdue)
+        earlier = results.old.get_column("allocated").is_null().all()
+        sizes = results.old.get_column("bytes").n_unique()
         yield build_finding(
             RULE,
             f"{format_bytes(size)} at the peak of {name_device(peak)}, {write_share(size, whole)} "
@@ -73,8 +70,9 @@ def check(run: Run) -> Iterator[Finding]:
             "step has made its own.",
             Evidence(
                 [
-                    f"{format_several(old.height, 'block')} from before the recording, freed in "
-                    "a row behind the peak",
+                    f"{format_several(results.old.height, 'block')} from before "
+                    f"{'the recording' if earlier else 'this step'}, freed in a row behind the "
+                    "peak",
                     f"blocks of the same {format_several(sizes, 'size')} have been allocated "
                     "meanwhile",
                 ],
@@ -89,35 +87,6 @@ def check(run: Run) -> Iterator[Finding]:
                 sources=("PyTorch, Frequently Asked Questions: out of memory",),
             ),
             price=price_part(size, gain, whole, "bytes"),
-            method="all events gone through again without these blocks",
+            method="all events gone through again without these blocks, in every step from its end",
             confidence="medium",
         )
-
-
-def _find_old(run: Run, peak: dict[str, Any]) -> tuple[pl.DataFrame, int]:
-    """Blocks from before, at the peak and freed in a row behind it; and their number of sizes.
-
-    No rows where they are no whole set that has come again.
-    """
-    found = follow_allocations(run)
-    blocks = select_memory(found, found.blocks, peak)
-    at = peak["event"]
-    old = blocks.filter(pl.col("allocated").is_null() & (pl.col("released") > at))
-    new = blocks.filter(
-        (pl.col("allocated") <= at) & (pl.col("released").is_null() | (pl.col("released") > at))
-    )
-    sizes = old.get_column("bytes").n_unique()
-    if old.height < LEAST_BLOCKS or sizes < LEAST_SIZES:
-        return old.clear(), 0
-    first, last = (int(old.get_column("released").quantile(q, "nearest") or 0) for q in (0.1, 0.9))
-    between = blocks.filter(pl.col("allocated").is_between(first, last)).height
-    counted = (
-        old.group_by("bytes")
-        .agg(old=pl.len())
-        .join(new.group_by("bytes").agg(new=pl.len()), on="bytes", how="left")
-        .select("bytes", twins=pl.min_horizontal("old", pl.col("new").fill_null(0)))
-    )
-    twins = int(counted.select((pl.col("bytes") * pl.col("twins")).sum()).item())
-    if twins < _TWINS * sum_column(old, "bytes") or between > _BETWEEN * old.height:
-        return old.clear(), 0
-    return old, sizes

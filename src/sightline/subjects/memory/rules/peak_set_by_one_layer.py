@@ -1,0 +1,106 @@
+"""Several large temporaries of one layer make up much of the peak.
+
+Symptom
+    Memory has a spike in each layer, of as many equal blocks as one of its formulas has terms.
+
+Why it hurts
+    An expression that is written out, such as a softmax (scores, less their maximum, exp, divided
+    by the sum), holds each of its steps as a whole tensor until the last is made. The whole run
+    needs a device that is as large as that moment.
+
+Evidence
+    Blocks at the peak that one layer (or line) allocated and frees again, one of each call stack,
+    and at least half as large as the largest of them. The gain is how much lower the peak is when
+    all events are gone through without any temporaries of this layer that are as large, in every
+    layer and step; less one of them where no operator is known that needs none.
+
+Threshold
+    A peak that is 15 % lower without them (ours, as for one tensor).
+
+Fix
+    Attention: torch.nn.functional.scaled_dot_product_attention, which never writes the T × T
+    scores. Else in place, in pieces, by a fused operator, or `del` of each when the next is made.
+
+False positives
+    A model whose weights leave room enough: memory that is there costs nothing.
+
+References
+    Dao et al., "FlashAttention" (2022), section 3.1; PyTorch, scaled_dot_product_attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
+from sightline.core.units import format_bytes
+from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.layer_peak import (
+    LAYER,
+    SCORES,
+    find_layer_blocks,
+    list_large_of_layer,
+)
+from sightline.subjects.memory.rules._shared import (
+    find_device_peaks,
+    find_peak_without_blocks,
+    list_places,
+    locate_device,
+    name_device,
+    write_share,
+)
+
+RULE = Rule("peak-set-by-one-layer", "One layer's temporaries set the peak")
+LEAST_PCT = 15.0
+_FUSED_ATTENTION = (
+    "torch.nn.functional.scaled_dot_product_attention in place of the written-out softmax: it "
+    "never writes the scores; or in place (scores.sub_(max).exp_().div_(sum)), which leaves one of "
+    "these blocks"
+)
+_IN_PLACE = (
+    "work in place (mul_, add_, out=), by a fused operator (torch.compile), or in pieces; and del "
+    "each of these when the next is made"
+)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """At most one finding for each device."""
+    for peak in find_device_peaks(run).iter_rows(named=True):
+        whole = peak["allocated_bytes"]
+        blocks = find_layer_blocks(run, peak)
+        size = sum_column(blocks, "bytes")
+        if 100 * size < LEAST_PCT * whole:
+            continue
+        lower = find_peak_without_blocks(run, peak, list_large_of_layer(run, peak, blocks))
+        scores = blocks.filter(pl.col("place").str.contains(SCORES))
+        is_attention = 2 * sum_column(scores, "bytes") > size
+        stays = 0 if is_attention else find_largest(blocks, "bytes")
+        gain = max(0, min(size, whole - lower) - stays)
+        if 100 * gain < LEAST_PCT * whole:
+            continue
+        layer = blocks.select(LAYER).item(0, 0)
+        yield build_finding(
+            RULE,
+            f"{layer} holds {blocks.height} temporaries at once: {format_bytes(size)}, "
+            f"{write_share(size, whole)} of the peak of {name_device(peak)}.",
+            Evidence(
+                [
+                    *list_places(blocks, most=4),
+                    f"the peak is {format_bytes(whole)}, without these {format_bytes(lower)}",
+                ],
+                where=locate_device(peak),
+            ),
+            Advice(
+                fix=_FUSED_ATTENTION if is_attention else _IN_PLACE,
+                verify="sightline stats memory_peak AFTER: allocated_bytes",
+                cause="each step of a written-out expression is a tensor of its own",
+                sources=("Dao et al. (2022): FlashAttention",),
+            ),
+            price=price_part(size, gain, whole, "bytes"),
+            method="all events gone through again without these, in every layer and step",
+            confidence="medium",
+        )

@@ -1,0 +1,66 @@
+"""peak-set-by-one-layer: what a written-out expression holds at once, from 15 % of the peak on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.memory_rules import assert_finds
+from support.rules import assert_silent
+from support.snapshots import Entry, alloc, frames, free, opened, snapshot
+from support.training import MAKE
+
+HEAD = frames("model.py:20:forward", "t.py:1:run")
+
+
+def run_layers(function: str, *, weights: int = 1000, at_once: int = 4) -> dict:
+    """Two layers whose `function` makes four blocks of 100 bytes, `at_once` of them alive.
+
+    A fifth of the same size comes when these are gone, and an output of 50 bytes after all.
+    """
+    events: list[Entry] = [alloc(1, weights, 1, MAKE)]
+    for layer in range(2):
+        t = 100 * layer
+        for n in range(4):
+            stack = frames(f"nn.py:{n + 5}:{function}", "model.py:9:forward", "t.py:1:run")
+            events.append(alloc(1000 * (n + 1), 100, t + 2 * n + 2, stack))
+            if n >= at_once - 1:
+                events += free(1000 * (n + 2 - at_once), 100, t + 2 * n + 3)
+        for n in range(5 - at_once, 4):
+            events += free(1000 * (n + 1), 100, t + 20 + n)
+        last = frames(f"nn.py:9:{function}", "model.py:9:forward", "t.py:1:run")
+        events += [alloc(9000, 100, t + 30, last), *free(9000, 100, t + 31)]
+    return snapshot([*events, alloc(9500, 50, 900, HEAD), *free(9500, 50, 901)], [])
+
+
+def test_a_softmax_by_hand_is_fused_away(tmp_path: Path) -> None:
+    """1,400 bytes at the peak, of which 1,050 would be left: weights, and the output."""
+    assert_finds(
+        opened(tmp_path, run_layers("softmax")),
+        "peak-set-by-one-layer",
+        cost_bytes=400,
+        gain_bytes=350,
+        evidence=["forward (model.py:9) holds 4 temporaries at once: 400 B", "softmax (nn.py:6)"],
+        fix="scaled_dot_product_attention",
+    )
+
+
+def test_one_block_of_another_expression_stays(tmp_path: Path) -> None:
+    assert_finds(
+        opened(tmp_path, run_layers("mix")),
+        "peak-set-by-one-layer",
+        cost_bytes=400,
+        gain_bytes=250,
+        evidence=["mix (nn.py:5)", "without these 1.050 kB"],
+        fix="work in place",
+    )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [run_layers("softmax", weights=3000), run_layers("softmax", at_once=1)],
+    ids=["small beside the weights", "one at a time"],
+)
+def test_silence(tmp_path: Path, program: dict) -> None:
+    assert_silent(opened(tmp_path, program), "peak-set-by-one-layer")
