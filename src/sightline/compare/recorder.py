@@ -7,7 +7,7 @@ from statistics import fmean
 
 from sightline.compare.comparability import Check
 from sightline.compare.sample import Sample, take_sample
-from sightline.core.units import format_pct
+from sightline.core.units import format_ns, format_pct
 from sightline.replay.unrecorded import remove_recorders
 
 # Recorders that take nearly the same share of both sides' steps leave their ratio as it is, and an
@@ -27,9 +27,11 @@ def bring_to_one_pace(
     shares = [fmean(0.0 if k is None else 1 - k.ns / k.recorded_ns for k in s) for s in of_sides]
     if abs(shares[1] - shares[0]) < LEAST_APART:
         return before, after, None
+    recorded = [format_ns(fmean(sample.step_ns for sample in side)) for side in (before, after)]
     text = (
         f"recording, and a slower host, took about {format_pct(100 * shares[0])} of a step before "
-        f"and {format_pct(100 * shares[1])} after: both are compared without it, by an estimate"
+        f"and {format_pct(100 * shares[1])} after: both are compared without it, by an estimate; "
+        f"as recorded a step took {recorded[0]} before and {recorded[1]} after"
     )
     bare = [
         [s if k is None else take_sample(k.run, s.name) for s, k in zip(side, of, strict=True)]
