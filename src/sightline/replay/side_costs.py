@@ -16,6 +16,7 @@ of a step is off by 5 points in the mean, with the estimates of each side by 13,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -70,6 +71,6 @@ def _add_up(stretches: pl.DataFrame) -> dict[int, RecorderCost]:
     taken = pl.when(short_frame).then(ns).otherwise(slower).round().cast(pl.Int64)
     ended = stretches.select("rank", "at", taken=taken.shift(1).over("thread"))
     return {
-        rank: add_up_taken(mine.drop("rank"))
+        rank: replace(add_up_taken(mine.drop("rank")), of_waits=True)
         for (rank,), mine in ended.partition_by("rank", as_dict=True).items()
     }
