@@ -3,8 +3,9 @@
     python tests/support/clock_truth.py FOLDER...
 
 Each folder holds `truth.jsonl` (name, step_ns_before, step_ns_after, rounds, gain_pct) and the
-recordings NAME.before.json.gz and NAME.after.json.gz. Prints two tables: a step as recorded and as
-estimated without the recorder, and what `compare` says of each pair.
+recordings NAME.before and NAME.after, .json.gz or .sightline. Prints three tables: a step as
+recorded and as estimated without the recorder, what `compare` says of each pair, and what the first
+finding of each program before its fix would gain.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from sightline.replay.unrecorded import remove_recorder
 from sightline.timeline.step_clock import list_steady_steps
 
 NEAR, HOST_NEAR, POINTS = 0.10, 0.15, 10.0
+GAIN_NEAR, GAIN_POINTS = 0.15, 5.0
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,15 @@ def read_truth(folder: Path) -> Iterator[tuple[dict[str, Any], dict[str, Path]]]
     """The programs of a folder with their recordings, by side."""
     for line in (folder / "truth.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        paths = {side: folder / f"{row['name']}.{side}.json.gz" for side in ("before", "after")}
-        yield row, {side: path for side, path in paths.items() if path.exists()}
+        yield (
+            row,
+            {
+                side: path
+                for side in ("before", "after")
+                for ending in (".json.gz", ".sightline")
+                if (path := folder / f"{row['name']}.{side}{ending}").exists()
+            },
+        )
 
 
 def measure_side(row: dict[str, Any], side: str, path: Path) -> Side | None:
@@ -91,11 +100,36 @@ def compare_pair(before: Path, after: Path) -> tuple[str, float]:
     return data["verdict"]["word"], 100 * (step["after_ns"] / step["before_ns"] - 1)
 
 
+def find_first(path: Path) -> tuple[str, float]:
+    """The rule of the first finding above a remark, and its gain, %."""
+    found = sightline.findings(sightline.open(str(path)))
+    said = [f for f in found if not f.abstained and f.severity != "info"]
+    return (said[0].rule, said[0].gain_pct or 0.0) if said else ("none", 0.0)
+
+
+def print_gains(found: list[tuple[dict[str, Any], str, float]]) -> None:
+    """The table of first findings, and how many gains are near the clock's."""
+    print("| program | clock, % | first finding | its gain, % |")
+    print("|---|---:|---|---:|")
+    close = 0
+    for row, rule, gain in found:
+        is_near = abs(gain - row["gain_pct"]) <= max(GAIN_POINTS, GAIN_NEAR * row["gain_pct"])
+        close += is_near
+        mark = "" if is_near else " ×"
+        print(f"| {row['name']} | {row['gain_pct']:.1f} | `{rule}` | {gain:.1f}{mark} |")
+    print()
+    print(f"within 15 % of the clock's, or 5 points: {close} of {len(found)}")
+
+
 def main(folders: list[str]) -> None:
-    """Print both tables."""
-    sides, pairs = [], []
+    """Print the tables."""
+    sides, pairs, first = [], [], []
     for folder in map(Path, folders):
         for row, paths in read_truth(folder):
+            if row.get("gain_pct") and "before" in paths:
+                first.append((row, *find_first(paths["before"])))
+            if "rounds" not in row:  # steps of C++ programs are not marked
+                continue
             for side, path in paths.items():
                 if (measured := measure_side(row, side, path)) is not None:
                     sides.append(measured)
@@ -125,6 +159,8 @@ def main(folders: list[str]) -> None:
     wrong = sum(change * -row["gain_pct"] < 0 for row, _, change in pairs)
     print()
     print(f"within {POINTS:.0f} points: {close} of {len(pairs)}, wrong sign: {wrong}")
+    print()
+    print_gains(first)
 
 
 if __name__ == "__main__":

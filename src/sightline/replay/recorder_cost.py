@@ -48,12 +48,14 @@ class RecorderCost:
     """What the recorder had taken of one rank's host work up to each of some moments, ns.
 
     `at` are moments in order, `taken` what it had taken by then; `launch_ns` comes on top for each
-    call that launches.
+    call that launches. Of calls that wait nothing is taken, but where the host itself was slower
+    (`of_waits`): then of what such a call takes by itself.
     """
 
     at: pl.Series
     taken: pl.Series
     launch_ns: int = 0
+    of_waits: bool = False
 
     @property
     def is_any(self) -> bool:
@@ -152,13 +154,21 @@ def spread_costs(nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> pl.Data
     Whole ns, a row for each row of `graph.list_nodes`.
     """
     start, lag = nodes.get_column("start_ns"), nodes.get_column("prev_lag_ns").fill_null(0).clip(0)
+    end, returns = nodes.get_column("end_ns"), nodes.get_column("kind") == "finish"
     launches = mark_rows(nodes.get_column("launch"), nodes.height)
+    # A wait's return has its call before it: how long both take, and what of that is its own.
+    called = start.gather(nodes.get_column("prev")).fill_null(start)
+    own = lag / (end - called).clip(1)
     of_lag, of_call = (pl.repeat(0, nodes.height, dtype=pl.Int64, eager=True) for _ in range(2))
     for rank, cost in costs.items():
         mine = (nodes.get_column("rank") == rank).cast(pl.Int64)
         at_start = _look_up(cost, start)
-        of_lag += mine * (at_start - _look_up(cost, start - lag))
-        in_call = _look_up(cost, nodes.get_column("end_ns")) - at_start
+        before = at_start - _look_up(cost, start - lag)
+        if returns.any():
+            in_wait = (_look_up(cost, end) - _look_up(cost, called)) * own * int(cost.of_waits)
+            before = in_wait.round().cast(pl.Int64).zip_with(returns, before)
+        of_lag += mine * before
+        in_call = _look_up(cost, end) - at_start
         of_call += mine * (in_call + launches.cast(pl.Int64) * cost.launch_ns)
     return pl.DataFrame({"of_lag": of_lag, "of_call": of_call})
 
@@ -166,16 +176,18 @@ def spread_costs(nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> pl.Data
 def contract_nodes(nodes: pl.DataFrame, taken: pl.DataFrame, times: float = 1.0) -> pl.DataFrame:
     """The nodes of a dependency graph without what the recorder took (`spread_costs`).
 
-    `times` scales it. A wait is not shortened: it ends when the device is done.
+    `times` scales it. A wait is not shortened: it ends when the device is done. What its call takes
+    by itself is a return's lag.
     """
     start, lag = nodes.get_column("start_ns"), nodes.get_column("prev_lag_ns").fill_null(0).clip(0)
     length = nodes.get_column("end_ns") - start
     of_lag, of_call = (pl.lit(column) for column in taken.get_columns())
     is_call = pl.col("kind") == "call"
+    is_host = is_call | (pl.col("kind") == "finish")
     thought = (pl.lit(lag) - of_lag * times).clip(pl.lit(lag) * _LEAST_LEFT)
     called = (pl.lit(length) - of_call * times).clip(pl.lit(length) * _LEAST_LEFT)
     return nodes.with_columns(
-        prev_lag_ns=pl.when(is_call & (pl.col("prev_lag_ns") > 0))
+        prev_lag_ns=pl.when(is_host & (pl.col("prev_lag_ns") > 0))
         .then(thought.round().cast(pl.Int64))
         .otherwise("prev_lag_ns"),
         end_ns=pl.when(is_call)

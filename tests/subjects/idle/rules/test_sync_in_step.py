@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import sightline
 from sightline.core.model.run import Run
 from support.rules import assert_silent, assert_speaks
 from support.traces import call, copy, host, kernel, launched, op, opened
@@ -180,3 +181,22 @@ def test_a_long_call_waited_for_what_is_not_recorded(tmp_path: Path) -> None:
         ],
     )
     assert run.ask("idle_parts").select("cause", "part_ns").rows() == [("host_sync", 90_000)]
+
+
+def test_an_operator_that_only_reads_goes_with_the_value(tmp_path: Path) -> None:
+    """Turns of 80 µs; what reads takes 40 of them: its copy, its wait, and 27 µs of its own."""
+    turns, events = 10, []
+    for at in range(0, 80 * turns, 80):
+        value = copy("Memcpy DtoH (Device -> Pinned)", at + 52, 2, 4)
+        events += [
+            op("aten::mul", at, 20),
+            *launched(at + 10, kernel("k", at + 20, 5)),
+            op("aten::item", at + 30, 40),
+            op("aten::_local_scalar_dense", at + 33, 35),
+            *launched(at + 45, value, api="cudaMemcpyAsync", dur=6),
+            call("cudaStreamSynchronize", at + 52, 6),
+        ]
+    run = opened(tmp_path, events)
+    (found,) = (f for f in sightline.findings(run) if f.rule == "sync-in-step")
+    assert found.gain_ns is not None
+    assert 38_000 * (turns - 1) <= found.gain_ns <= 40_000 * turns

@@ -12,7 +12,7 @@ Evidence
     a stream or an event is done. A call made when nothing runs has nothing to wait for and is no
     evidence, unless it takes over 40 µs (the longest of 155 such calls in 16 real recordings took
     32 µs: timeline/idle.py). The gain is a replay in which these calls do not wait, and the
-    small copies that they read are not made.
+    small copies that they read are not made, nor the operators that do nothing else.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08, its threshold for exposed copies; idle is
@@ -44,10 +44,12 @@ from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
-from sightline.replay.replay import is_finish, remove_ops, remove_waits
+from sightline.replay.replay import is_finish, remove_ops, remove_waits, shorten_thinking
+from sightline.replay.waits import THREAD
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
 from sightline.timeline.copies import SMALL_BYTES
+from sightline.timeline.host_ranges import find_host_ancestor, measure_in_ranges
 
 RULE = Rule(
     "sync-in-step",
@@ -56,6 +58,8 @@ RULE = Rule(
     explains_lateness=True,
 )
 
+_TIMES = ("start_ns", "end_ns")
+
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
@@ -63,10 +67,12 @@ def check(run: Run) -> Iterator[Finding]:
     if mine is None:
         return
     read_back = _list_read_back(run)
+    readers = _list_readers(run, read_back)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
-        return remove_waits(remove_ops(nodes, read_back), waits)
+        bare = remove_waits(remove_ops(nodes, read_back), waits)
+        return shorten_thinking(bare, measure_in_ranges(nodes, readers, THREAD))
 
     callers = _describe_callers(run, mine.gaps)
     found = make_finding(
@@ -138,6 +144,27 @@ def _list_read_back(run: Run) -> pl.Series:
         .filter((pl.col("copy_kind") == "DtoH") & (pl.col("bytes") <= SMALL_BYTES))
         .get_column("device_op_id")
     )
+
+
+def _list_readers(run: Run, read_back: pl.Series) -> pl.DataFrame:
+    """The outermost operators that launch nothing but such reads: they go with them."""
+    host = run.table("host_ops", ["host_op_id", "parent_id", *THREAD, "layer", *_TIMES])
+    operators = host.filter(pl.col("layer") == "op")
+    inner = operators.join(
+        operators.select(parent_id="host_op_id"), on="parent_id", how="semi"
+    ).get_column("host_op_id")
+    outer = operators.filter(~pl.col("host_op_id").is_in(inner.implode()))
+    launched = run.table("device_ops", ["device_op_id", "launch_id"]).drop_nulls("launch_id")
+    within = find_host_ancestor(run, launched.get_column("launch_id"), outer["host_op_id"])
+    only_read = (
+        launched.select(
+            host_op_id=within, is_read=pl.col("device_op_id").is_in(read_back.implode())
+        )
+        .group_by("host_op_id")
+        .agg(pl.col("is_read").all())
+        .filter("is_read")
+    )
+    return outer.join(only_read, on="host_op_id", how="semi").select(*THREAD, *_TIMES)
 
 
 def _describe_callers(run: Run, gaps: pl.DataFrame) -> list[str]:
