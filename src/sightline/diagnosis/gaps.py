@@ -190,6 +190,10 @@ _OWN_GAPS = {
 
 def find_own_gaps(run: Run) -> OwnGaps | None:
     """Why no gap is the program's; None where they are."""
+    return run.once(_find_own_gaps)
+
+
+def _find_own_gaps(run: Run) -> OwnGaps | None:
     kinds = run.table("quality").get_column("kind").unique()
     return next((own for kind, own in _OWN_GAPS.items() if (kinds == kind).any()), None)
 
@@ -230,18 +234,20 @@ def claim_gaps(
         pct += 100 * claim.behind_ns / sum_windows(run)
     if pct < least_pct or not cost:
         return None
-    return replace(claim, period=describe_period(gaps, _list_steps(run)))
+    return replace(claim, period=describe_period(gaps, run.once(_list_steps)))
 
 
 def _take_gaps(run: Run, rules: Sequence[str]) -> pl.DataFrame:
     """The parts of gaps that some rules speak for, in order of time."""
-    rows = run.once(_list_rows).filter(pl.col("rule").is_in(list(rules)))
-    return run.ask("idle_rules")[rows.get_column("row").explode(empty_as_null=False).sort()]
+    gaps, known = run.ask("idle_rules"), run.once(_list_rows)
+    rows = [known[rule] for rule in rules if rule in known]
+    return gaps[pl.concat(rows).sort()] if rows else gaps.clear()
 
 
-def _list_rows(run: Run) -> pl.DataFrame:
+def _list_rows(run: Run) -> dict[str, pl.Series]:
     """The rows of idle_rules that each rule speaks for."""
-    return run.ask("idle_rules").select("rule").with_row_index("row").group_by("rule").agg("row")
+    rows = run.ask("idle_rules").select("rule").with_row_index("row").group_by("rule").agg("row")
+    return {rule: rows.item(place, "row") for place, rule in enumerate(rows.get_column("rule"))}
 
 
 def _list_steps(run: Run) -> pl.DataFrame:

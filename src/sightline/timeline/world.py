@@ -6,6 +6,7 @@ neutral words.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -75,7 +76,7 @@ def read_world(run: Run) -> World:
 def _read(run: Run) -> World:
     host = list_host_names(run).different
     names = pl.concat([host, run.table("device_ops", ["name"]).get_column("name").unique()])
-    by_name = [f for f, pattern in _FRAMEWORKS.items() if names.str.contains(pattern).any()]
+    by_name = _match_any(names, _FRAMEWORKS)
     # Kineto is PyTorch's profiler: what it recorded is PyTorch, whatever its kernels are called.
     formats = run.table("recordings").get_column("format")
     is_kineto = formats.is_in(_PYTORCHS_OWN).any()
@@ -83,7 +84,7 @@ def _read(run: Run) -> World:
         by_name.remove("pytorch")  # sl.step() names steps as PyTorch does
         by_name.append("jax")
     known = run.table("devices").get_column("vendor").drop_nulls().to_list()
-    called = [v for v, pattern in _CALLS.items() if names.str.contains(pattern).any()]
+    called = _match_any(names, _CALLS)
     rest = "pytorch" if is_kineto else NATIVE if called else UNKNOWN
     framework = next(iter([*by_name, rest]))
     return World(
@@ -92,6 +93,14 @@ def _read(run: Run) -> World:
         _name_language(run, host, framework),
         _name_purpose(names, framework),
     )
+
+
+def _match_any(names: pl.Series, patterns: Mapping[str, str]) -> list[str]:
+    """Whose patterns some name matches: all are asked at once, side by side."""
+    name = pl.col("name")
+    asked = (name.str.contains(pattern).any().alias(key) for key, pattern in patterns.items())
+    found = names.to_frame("name").select(asked).row(0, named=True)
+    return [key for key, matches in found.items() if matches]
 
 
 def _name_language(run: Run, host: pl.Series, framework: str) -> str:

@@ -14,6 +14,7 @@ from sightline.core.algebra.lookup import (
     add_up_rows,
     find_first_rows,
     find_rows,
+    keep_matching,
     match_names,
     number_groups,
     select_varying,
@@ -164,3 +165,32 @@ def test_the_first_row_with_a_number(known: list[Any], wanted: list[Any], width:
         None if None in (*r[:width], r[2]) else first.get((*r[:width], r[2])) for r in wanted
     ]
     assert find_first_rows(*frames, "n", by).to_list() == plainly
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical])
+def test_categories_are_numbered_as_texts_are(dtype: Any) -> None:
+    names = pl.DataFrame({"name": ["b", None, "a", "b"]}, schema={"name": dtype})
+    numbers, different = number_groups(names, ["name"])
+    assert numbers.to_list() == [0, 1, 2, 0]
+    assert different["name"].to_list() == ["b", None, "a"]
+
+
+def test_rows_whose_text_is_one_of_some() -> None:
+    names = Texts(pl.Series(["b", None, "a", "c"]))
+    assert names.mark(pl.Series(["c", "b"])).to_list() == [True, False, False, True]
+    assert names.mark(pl.Series([], dtype=pl.String)).to_list() == [False] * 4
+
+
+_PAIR = st.tuples(st.none() | st.integers(0, 1), st.integers(0, 1))
+
+
+@given(st.lists(_PAIR), st.lists(_PAIR))
+def test_rows_that_match_are_those_of_a_semi_join(
+    rows: list[tuple[int | None, int]], others: list[tuple[int | None, int]]
+) -> None:
+    frame, known = (
+        pl.DataFrame(each, {"pid": pl.Int64, "tid": pl.Int64}, orient="row")
+        for each in (rows, others)
+    )
+    expected = [row for row in rows if row in others]
+    assert keep_matching(frame, known, ["pid", "tid"]).rows() == expected

@@ -15,6 +15,8 @@ from sightline._native import row_of as native_row_of
 from sightline.core.algebra.arrow import pack_numbers, unpack_columns
 from sightline.core.model.constants import find_null_columns, find_single_values
 
+_FALSE = pl.Series([False])  # Polars makes rows of it without a query
+
 
 def find_rows(ids: pl.Series, wanted: pl.Series) -> pl.Series:
     """For each wanted id the row of `ids` that holds it, or null; of equal ids the last row.
@@ -55,8 +57,8 @@ def take_rows(frame: pl.DataFrame, rows: pl.Series) -> pl.DataFrame:
 
 def mark_rows(rows: pl.Series, height: int) -> pl.Series:
     """A mask of so many rows that holds in these, of which null is none."""
-    nothing = pl.repeat(value=False, n=height, eager=True)
-    return nothing.scatter(rows.drop_nulls(), True)
+    nothing = _FALSE.new_from_index(0, height)
+    return nothing.scatter(rows.drop_nulls() if rows.null_count() else rows, True)
 
 
 def keep_rows(frame: pl.DataFrame, mask: pl.Series) -> pl.DataFrame:
@@ -144,7 +146,6 @@ def find_varying(by: Sequence[str], *frames: pl.DataFrame) -> list[str]:
 
 # So many comparisons of all rows take less time than a look at each row's place.
 _FEW_TEXTS = 4
-_FALSE = pl.Series([False])
 
 
 class Texts:
