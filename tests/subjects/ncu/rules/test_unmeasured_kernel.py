@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import sightline
 from support.profiled import SM, TIME, opened
 from support.rules import answers, assert_silent
 from synth_ncu import Kernel, report
@@ -54,3 +55,12 @@ def test_many_kernels_that_nobody_measured_lead_too(tmp_path: Path) -> None:
     (found,) = answers(run, RULE)
     assert found.states_limit
     assert "tiled: 1 launch, 5.100 µs, 51.0 % of that time" in found.evidence[0]
+
+
+def test_a_kernel_whose_collection_failed_leads(tmp_path: Path) -> None:
+    """All of its values are no numbers, while the one that made its input was measured."""
+    run = kernels(tmp_path, {TIME: float("nan"), SM: float("nan")}, {TIME: 9_000.0, SM: 50.0})
+    first = sightline.findings(run)[0]
+    assert (first.rule, first.title) == (RULE, "basic was not measured")
+    assert "1 launch of 2 without" in first.evidence[0]
+    assert "-k regex:basic -c 1" in (first.fix or "")

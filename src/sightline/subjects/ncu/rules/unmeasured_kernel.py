@@ -49,7 +49,7 @@ FEW = 0.1  # of the peak (ours: what a kernel bound by arithmetic reaches six ti
 
 
 def check(run: Run) -> Iterator[Finding]:
-    """At most one finding, which leads: nothing else that can be said weighs as much."""
+    """What lacks most of the time, and what no value arrived of: nothing else weighs as much."""
     if not run.rows("profiled_kernels") or run.rows("device_ops"):
         return
     # Metrics of Intel's have other names, which no rule reads: that is not the recording's fault.
@@ -59,6 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     counts: defaultdict[str, int] = defaultdict(int)
     measured = set()
     nvidia = [f for f in load_facts(run, [SM_PCT, MEMORY_PCT, *FLOP_METRICS]) if not f.is_amd]
+    yield from _report_failed(nvidia)
     for facts in [*nvidia, *(k.facts for k in load_amd_kernels(run))]:
         name = facts.row["name"] or facts.row["kind"]
         times[name] += float(facts.row["duration_ns"] or 0)
@@ -98,6 +99,39 @@ def check(run: Run) -> Iterator[Finding]:
         severity="info",
         confidence="high",
         states_limit=lost >= MOST * whole,
+    )
+
+
+def _report_failed(kernels: list[Facts]) -> Iterator[Finding]:
+    """Kernels of which not even arrived how long they took, beside others that were measured."""
+    failed = [f for f in kernels if not f.ns and f.get(SM_PCT, MEMORY_PCT) is None]
+    if not failed or len(failed) == len(kernels):
+        return
+    names = list(dict.fromkeys(shorten_name(f.row["name"] or f.row["kind"]) for f in failed))
+    which = (
+        names[0] if len(names) == 1 else f"{names[0]} and {format_several(len(names) - 1, 'other')}"
+    )
+    yield build_finding(
+        RULE,
+        f"Of {which} the report has neither how long it took nor what it reached: collecting that "
+        "failed, or was cut off. All else that is said is of the other kernels.",
+        Evidence(
+            [
+                f"{format_several(len(failed), 'launch', 'launches')} of {len(kernels)} without "
+                "values"
+            ],
+            where={"kernel": failed[0].row["name"] or failed[0].row["kind"]},
+        ),
+        Advice(
+            fix=f"profile it again, alone:  ncu --set full -k regex:{names[0]} -c 1 ...  with no "
+            "other user of the GPU and fewer sections if it fails again; look at what ncu printed",
+            verify="sightline findings AFTER",
+        ),
+        title=f"{which} was not measured",
+        severity="warning",
+        confidence="high",
+        states_limit=True,
+        is_asked=True,
     )
 
 
