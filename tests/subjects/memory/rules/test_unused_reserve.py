@@ -21,8 +21,8 @@ def test_a_fifth_is_unused(tmp_path: Path) -> None:
         "unused-reserve",
         cost_bytes=200,
         gain_bytes=None,  # without a history the next step may take it again
-        evidence=["1.000 kB reserved, 800 B in use"],
-        fix="empty_cache()",
+        evidence=["1.000 kB reserved, 800 B in use", "the largest of them: 1 × 200 B"],
+        fix="record the history first",
     )
 
 

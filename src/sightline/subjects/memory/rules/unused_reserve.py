@@ -33,6 +33,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
@@ -47,6 +49,14 @@ from sightline.subjects.memory.rules._shared import (
 
 RULE = Rule("unused-reserve", "Reserved memory that nothing uses")
 LEAST_PCT = 20.0
+_GIVE_BACK = (
+    "torch.cuda.empty_cache() after the phase that needed it, or "
+    "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"
+)
+_RECORD = (
+    "record the history first (torch.cuda.memory._record_memory_history() as the program begins), "
+    "which says what takes it"
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -68,13 +78,13 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(
                 [
                     f"{format_bytes(reserved)} reserved, "
-                    f"{format_bytes(device['active_bytes'])} in use{known}"
+                    f"{format_bytes(device['active_bytes'])} in use{known}",
+                    *([] if known else _describe_segments(run, device)),
                 ],
                 where=locate_device(device),
             ),
             Advice(
-                fix="torch.cuda.empty_cache() after the phase that needed it, or "
-                "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8",
+                fix=_GIVE_BACK if known else f"{_RECORD}; {_GIVE_BACK}",
                 verify="sightline stats fragmentation AFTER: unused_bytes",
                 cause="the cache keeps what an earlier phase needed",
                 sources=("PyTorch, CUDA semantics: Memory management",),
@@ -84,6 +94,17 @@ def check(run: Run) -> Iterator[Finding]:
             confidence="medium",
             severity="info",
         )
+
+
+def _describe_segments(run: Run, device: dict[str, Any]) -> list[str]:
+    """The largest unused segments: without a history only their sizes say what took them."""
+    unused = select_device(run.table("memory_segments"), device).filter(pl.col("active_bytes") == 0)
+    sizes = unused.group_by("bytes").len().sort("bytes", descending=True).head(3)
+    each = ", ".join(f"{n} × {format_bytes(size)}" for size, n in sizes.rows())
+    return [
+        f"the largest of them: {each}",
+        "no history was recorded: whether each step takes them again, and where, is not known",
+    ]
 
 
 def _find_peak(run: Run, device: dict[str, Any]) -> int | None:
