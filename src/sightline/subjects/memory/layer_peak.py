@@ -19,8 +19,14 @@ from sightline.subjects.memory.tensor_kinds import add_places, classify_blocks
 # arXiv 2205.14135): an own softmax, or a line of an own attention.
 SCORES = r"(?i)softmax|scaled_dot|attention_scores|attn_(?:weights|scores)"
 
-# The innermost forward() that allocates; where none is known, the line.
-LAYER = pl.coalesce("module", "place").alias("layer")
+# The innermost forward() that allocates; where none is known, the function. A script's own lines
+# are no function: each stands for itself.
+_FUNCTION = (
+    pl.when(pl.col("place").str.starts_with("<module>"))
+    .then("place")
+    .otherwise(pl.col("place").str.replace(r":\d+\)$", ")"))
+)
+LAYER = pl.coalesce("module", _FUNCTION).alias("layer")
 
 
 def find_layer_blocks(run: Run, peak: dict[str, Any]) -> pl.DataFrame:

@@ -57,6 +57,33 @@ def test_one_block_of_another_expression_stays(tmp_path: Path) -> None:
     )
 
 
+def update(*, script: bool) -> dict:
+    """An update out of place, in three lines: of a function, or of a script's own."""
+    events: list[Entry] = [alloc(1, 1000, 1, MAKE)]
+    for n in range(3):
+        name = "<module>" if script else "update"
+        events.append(alloc(1000 * (n + 1), 200, n + 2, frames(f"t.py:{n + 5}:{name}")))
+    for n in range(3):
+        events += free(1000 * (n + 1), 200, n + 10)
+    return snapshot([*events, alloc(9500, 50, 900, HEAD), *free(9500, 50, 901)], [])
+
+
+def test_a_function_that_is_no_layer(tmp_path: Path) -> None:
+    """1,600 bytes at the peak, of which 1,050 would be left, and one of the three blocks."""
+    assert_finds(
+        opened(tmp_path, update(script=False)),
+        "peak-set-by-one-layer",
+        cost_bytes=600,
+        gain_bytes=350,
+        evidence=["update (t.py) holds 3 temporaries at once: 600 B", "update (t.py:6)"],
+        fix="work in place",
+    )
+
+
+def test_lines_of_a_script_are_no_function(tmp_path: Path) -> None:
+    assert_silent(opened(tmp_path, update(script=True)), "peak-set-by-one-layer")
+
+
 @pytest.mark.parametrize(
     "program",
     [run_layers("softmax", weights=3000), run_layers("softmax", at_once=1)],

@@ -9,8 +9,8 @@ Why it hurts
     needs a device that is as large as that moment.
 
 Evidence
-    Blocks at the peak that one layer (or line) allocated and frees again, one of each call stack,
-    and at least half as large as the largest of them. The gain is how much lower the peak is when
+    Blocks at the peak that one layer (or function) allocated and frees again, one of each call
+    stack, and at least half as large as the largest of them. The gain is how much lower the peak is when
     all events are gone through without any temporaries of this layer that are as large, in every
     layer and step; less one of them where no operator is known that needs none.
 
@@ -101,6 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
                 sources=("Dao et al. (2022): FlashAttention",),
             ),
             price=price_part(size, gain, whole, "bytes"),
+            title=None if blocks.item(0, "module") else "One function's temporaries set the peak",
             method="all events gone through again without these, in every layer and step",
             confidence="medium",
         )
