@@ -148,7 +148,8 @@ def remove_recorder(run: Run) -> Unrecorded | None:
 def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
     """Several runs of one program without their recorders, at one pace of the host.
 
-    Each is None where it is as recorded. Where a tool that records no operators made one of them,
+    Each is None where it is as recorded; none has a range (`low_ns` and `high_ns` are `ns`), since
+    errors that both sides share cancel. Where a tool that records no operators made one of them,
     their hosts' pace is not known, and each is by itself.
     """
     if not all(_is_kineto(run) for run in runs):
@@ -157,7 +158,7 @@ def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
     known = [(run, mine) for run, mine in zip(runs, nodes, strict=True) if mine is not None]
     costs = iter(estimate_side_costs([run for run, _ in known], [mine for _, mine in known]))
     return [
-        None if mine is None else _remove(run, mine, next(costs))
+        None if mine is None else _remove(run, mine, next(costs), is_ranged=False)
         for run, mine in zip(runs, nodes, strict=True)
     ]
 
@@ -185,8 +186,10 @@ def _may_be_slower(run: Run) -> bool:
     return _measure_idle(nodes.filter(inside)) >= LEAST_SHARE
 
 
-def _remove(run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> Unrecorded | None:
-    """The run without these costs; None where they make it no shorter."""
+def _remove(
+    run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost], *, is_ranged: bool = True
+) -> Unrecorded | None:
+    """The run without these costs, with its range if asked; None where they make it no shorter."""
     if not any(cost.is_any for cost in costs.values()):
         return None
     before = _measure_length(run)
@@ -195,12 +198,14 @@ def _remove(run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> Un
     after = _measure_length(bare)
     if after > (1 - LEAST_SHARE) * before:
         return None
+    is_step = _measure_step(run) > 0
+    if not is_ranged:
+        return Unrecorded(bare, before, after, after, after, is_step)
     longer, shorter = (
         _measure_length(_move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
     )
     low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
     high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
-    is_step = _measure_step(run) > 0
     return Unrecorded(bare, before, after, round(after * low), round(after * high), is_step)
 
 
