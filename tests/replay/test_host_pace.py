@@ -70,3 +70,13 @@ def test_too_little_says_nothing() -> None:
     few = _list_stretches(1, {1: 1.0, 2: 5.0}).head(10)
     (pace,) = measure_paces([few])
     assert pace["core"].to_list() == pace["pace"].to_list() == [1.0] * 10
+
+
+def test_waits_for_a_lock_are_no_pace() -> None:
+    """One stretch of ten is 20 µs longer, as where another thread holds Python's lock."""
+    sides = [_list_stretches(n, {1: 1.0, 2: 1.0}) for n in (1, 2)]
+    held = pl.int_range(pl.len()) % 10 == 3
+    sides[0] = sides[0].with_columns(ns=pl.col("ns") + pl.when(held).then(20_000).otherwise(0))
+    paces = measure_paces(sides)
+    assert _find_cores(paces, sides)[0] == pytest.approx([1.0, 1.0], abs=0.1)
+    assert paces[0]["pace"].mean() == pytest.approx(1.0, abs=0.15)

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.compare.common_steps import take_common_steps
 from sightline.compare.comparability import (
     Check,
     check_matched,
@@ -60,6 +61,7 @@ def compare_samples(
     """
     if any(sample.run is None for sample in (*before, *after)):
         before, after = ([reduce_sample(s) for s in side] for side in (before, after))
+    before, after = take_common_steps(before, after)
     before, after, recorder = bring_to_one_pace(before, after)
     sides = [average_leaves(side) for side in (before, after)]
     matched = match_leaves(*sides)

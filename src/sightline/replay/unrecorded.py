@@ -8,29 +8,18 @@ it is the recorded one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
-from sightline.core.algebra.interpolate import interpolate
 from sightline.core.algebra.intervals import measure_cover
-from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.run import Run
-from sightline.core.model.store import FROM_FACTS
-from sightline.core.model.tables import load_table
 from sightline.replay.gains import starts_in_window
 from sightline.replay.graph import list_nodes
-from sightline.replay.recorder_cost import (
-    RecorderCost,
-    contract_nodes,
-    estimate_costs,
-    spread_costs,
-)
-from sightline.replay.replay import is_op, replay_graph
+from sightline.replay.moved_run import UnrecordedRun, move_run
+from sightline.replay.recorder_cost import RecorderCost, estimate_costs, spread_costs
 from sightline.replay.side_costs import estimate_side_costs
 from sightline.timeline.step_clock import list_steady_steps
 
@@ -39,85 +28,6 @@ LEAST_SHARE = 0.05
 # Of the estimated cost: between these lie most of the programs that were measured with and without
 # PyTorch's profiler (docs/accuracy.md). Runs of one program differ by 5 % themselves.
 LOW_COST, HIGH_COST, LEAST_OFF, MOST_OFF = 0.4, 1.5, 0.05, 0.25
-
-
-# Recorded moments of one rank in order, and the new ones, ns.
-Anchors = tuple[pl.Series, pl.Series]
-# What tells, beside a row's rank, where a replay has it.
-_OWN = {"device_ops": ("device_op_id",)}
-
-
-@dataclass(repr=False)
-class UnrecordedRun(Run):
-    """A run whose rows have the times of `moves`: of each rank, recorded moments and the new ones.
-
-    `ops` are the device operations' times: device_op_id, start_ns and end_ns; `moved` are the times
-    of each table that was asked for.
-    """
-
-    ops: pl.DataFrame = field(default_factory=pl.DataFrame)
-    moves: dict[int, Anchors] = field(default_factory=dict)
-    moved: dict[tuple[str, str], pl.Series] = field(default_factory=dict)
-
-    def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
-        """A table with the moved times, of which only the columns that are asked for are made."""
-        moments = load_table(name).moments
-        if not moments or name in FROM_FACTS or not self.moves:
-            return super().scan(name, columns)
-        rows = super().scan(name)
-
-        def read(
-            columns: list[str] | None, wanted: pl.Expr | None, limit: int | None, _size: int | None
-        ) -> Iterator[pl.DataFrame]:
-            asked = columns or rows.collect_schema().names()
-            moving = [c for c in asked if c in moments]
-            if wanted is None or set(wanted.meta.root_names()) & set(moments):
-                frame = rows.select([c for c in asked if c not in moments] or "rank").collect()
-                frame = frame.hstack([self._move_column(name, c) for c in moving])[asked]
-            else:  # of few rows no more are moved
-                needed = dict.fromkeys([*asked, "rank", *_OWN.get(name, ())])
-                frame = rows.filter(wanted).select(*needed).collect()
-                moved = [self._move(name, frame, c) for c in moving]
-                frame, wanted = frame.with_columns(moved).select(asked), None
-            frame = frame if wanted is None else frame.filter(wanted)
-            yield frame if limit is None else frame.head(limit)
-
-        return register_io_source(read, schema=rows.collect_schema())
-
-    def _move_column(self, name: str, column: str) -> pl.Series:
-        """The moved times of a table's column, made once."""
-        known = self.moved.get((name, column))
-        if known is None:
-            needed = dict.fromkeys([column, "rank", *_OWN.get(name, ())])
-            frame = super().scan(name, list(needed)).select(*needed).collect()
-            known = self.moved[name, column] = self._move(name, frame, column)
-        return known
-
-    def _move(self, name: str, frame: pl.DataFrame, column: str) -> pl.Series:
-        """The moved times of some rows of a table."""
-        if name != "device_ops" or column not in ("start_ns", "end_ns"):
-            return _move(frame, column, self.moves)
-        at = find_rows(self.ops.get_column("device_op_id"), frame.get_column("device_op_id"))
-        return self.ops.get_column(column).gather(at).fill_null(frame.get_column(column))
-
-    def with_window(self, window: str | None) -> UnrecordedRun:
-        """The same run, asked about another part of its timeline."""
-        if window == self.window:
-            return self
-        return UnrecordedRun(
-            self.parts, window, self._tables, ops=self.ops, moves=self.moves, moved=self.moved
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For workers: the run, and how its times moved."""
-        return {**super().__getstate__(), "ops": self.ops, "moves": self.moves}
-
-    def restore(self, moments: pl.Series, rank: int) -> pl.Series:
-        """When moments of a rank were on the recorded timeline, ns."""
-        anchors = self.moves.get(rank)
-        if anchors is None or moments.is_empty():
-            return moments
-        return interpolate(moments, *reversed(anchors))
 
 
 @dataclass(frozen=True)
@@ -148,7 +58,8 @@ def remove_recorder(run: Run) -> Unrecorded | None:
 def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
     """Several runs of one program without their recorders, at one pace of the host.
 
-    Each is None where it is as recorded. Where a tool that records no operators made one of them,
+    Each is None where it is as recorded; none has a range (`low_ns` and `high_ns` are `ns`), since
+    errors that both sides share cancel. Where a tool that records no operators made one of them,
     their hosts' pace is not known, and each is by itself.
     """
     if not all(_is_kineto(run) for run in runs):
@@ -157,7 +68,7 @@ def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
     known = [(run, mine) for run, mine in zip(runs, nodes, strict=True) if mine is not None]
     costs = iter(estimate_side_costs([run for run, _ in known], [mine for _, mine in known]))
     return [
-        None if mine is None else _remove(run, mine, next(costs))
+        None if mine is None else _remove(run, mine, next(costs), is_ranged=False)
         for run, mine in zip(runs, nodes, strict=True)
     ]
 
@@ -185,22 +96,26 @@ def _may_be_slower(run: Run) -> bool:
     return _measure_idle(nodes.filter(inside)) >= LEAST_SHARE
 
 
-def _remove(run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost]) -> Unrecorded | None:
-    """The run without these costs; None where they make it no shorter."""
+def _remove(
+    run: Run, nodes: pl.DataFrame, costs: dict[int, RecorderCost], *, is_ranged: bool = True
+) -> Unrecorded | None:
+    """The run without these costs, with its range if asked; None where they make it no shorter."""
     if not any(cost.is_any for cost in costs.values()):
         return None
     before = _measure_length(run)
     taken = spread_costs(nodes, costs)
-    bare = _move_run(run, nodes, taken, 1.0)
+    bare = move_run(run, nodes, taken, 1.0)
     after = _measure_length(bare)
     if after > (1 - LEAST_SHARE) * before:
         return None
+    is_step = _measure_step(run) > 0
+    if not is_ranged:
+        return Unrecorded(bare, before, after, after, after, is_step)
     longer, shorter = (
-        _measure_length(_move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
+        _measure_length(move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
     )
     low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
     high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
-    is_step = _measure_step(run) > 0
     return Unrecorded(bare, before, after, round(after * low), round(after * high), is_step)
 
 
@@ -227,39 +142,3 @@ def _measure_step(run: Run) -> int:
     steps = list_steady_steps(run).filter(pl.col("confidence") != "low")
     mean = steps.select((pl.col("end_ns") - pl.col("start_ns")).mean()).item()
     return round(mean or 0)
-
-
-def _move_run(run: Run, nodes: pl.DataFrame, taken: pl.DataFrame, times: float) -> UnrecordedRun:
-    """The run at the times of a replay without so many times what the recorder took."""
-    replayed = replay_graph(contract_nodes(nodes, taken, times))
-    device = is_op(nodes)
-    moved = nodes.with_columns(new_start=replayed.start, new_end=replayed.end)
-    ops = (
-        moved.filter(device)
-        .select(device_op_id="ref_id", start_ns="new_start", end_ns="new_end")
-        .sort("device_op_id")
-    )
-    host = moved.filter(~device)
-    moves = {
-        rank: _find_anchors(mine)
-        for (rank,), mine in host.partition_by("rank", as_dict=True).items()
-    }
-    return UnrecordedRun(run.parts, run.window, ops=ops, moves=moves)
-
-
-def _find_anchors(calls: pl.DataFrame) -> Anchors:
-    """The begins and ends of one rank's calls, in order of time, and when they are without it."""
-    both = [calls.select(at=e, new=f"new_{e.removesuffix('_ns')}") for e in ("start_ns", "end_ns")]
-    known = pl.concat(both).sort("at").with_columns(pl.col("new").cum_max())
-    last = known.filter(pl.col("at").ne_missing(pl.col("at").shift(-1)))
-    return last.get_column("at"), last.get_column("new")
-
-
-def _move(frame: pl.DataFrame, name: str, moves: dict[int, Anchors]) -> pl.Series:
-    """A column of moments, moved rank by rank."""
-    column = frame.get_column(name)
-    for rank, (recorded, moved) in moves.items():
-        known = (frame.get_column("rank") == rank) & column.is_not_null()
-        rows = known.arg_true()
-        column = column.scatter(rows, interpolate(column.gather(rows), recorded, moved))
-    return column

@@ -152,12 +152,13 @@ def _open(args: argparse.Namespace, paths: list[str]) -> list[Sample]:
 def _compare(
     args: argparse.Namespace, before: list[str], after: list[str]
 ) -> tuple[dict[str, Any], list[list[Sample]]]:
+    from sightline.compare.common_steps import take_common_steps
     from sightline.compare.comparison import compare_samples
     from sightline.compare.findings import compare_findings
     from sightline.compare.verdict import NOT_COMPARABLE
 
     stored = _read_floor(args)
-    sides = [_open(args, before), _open(args, after)]
+    sides = [*take_common_steps(_open(args, before), _open(args, after))]
     _check_floor(stored, [sample for side in sides for sample in side])
     data = compare_samples(
         sides[0],
