@@ -38,6 +38,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.lookup import number_groups
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
@@ -106,7 +107,8 @@ def _list_chains(kernels: pl.DataFrame) -> pl.DataFrame:
     A new link begins where the stream, the kind or the shape of the kernel changes, and where a
     loop begins its next turn: that its turns could be one pass, nothing shows.
     """
-    chains = kernels.with_columns(chain=pl.struct(*_LANE, "pointwise", *_SHAPE).rle_id())
+    kinds, _ = number_groups(kernels, [*_LANE, "pointwise", *_SHAPE])
+    chains = kernels.with_columns(chain=kinds.rle_id())
     chains = chains.filter("pointwise", pl.len().over("chain") > 1).with_columns(
         place=pl.int_range(pl.len()).over("chain"), links=pl.len().over("chain")
     )
