@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -33,6 +33,8 @@ class UnrecordedRun(Run):
     `ops` are the device operations' times: device_op_id, start_ns and end_ns; `moved` are the times
     of each table that was asked for.
     """
+
+    checks_spans: ClassVar[bool] = False
 
     ops: pl.DataFrame = field(default_factory=pl.DataFrame)
     moves: dict[int, Anchors] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import polars as pl
 
@@ -88,6 +88,9 @@ class Run:
     last operation), or a text such as 'steady', 'step:3', '10ms..25ms'.
     """
 
+    # Times that were made, and not read from files, need not be looked at for damage.
+    checks_spans: ClassVar[bool] = True
+
     parts: list[Part]
     window: str | None = None
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
@@ -120,7 +123,7 @@ class Run:
             known = self._tables.get(name)
             is_small = name in FROM_FACTS or self.rows(name) < FEW_ROWS
             asked = every if known is None and is_small else wanted
-            if _SPAN & set(asked):  # they are compared as they are read
+            if self.checks_spans and _SPAN & set(asked):  # they are compared as they are read
                 asked = [c for c in every if c in asked or c in _SPAN]
             more = [c for c in asked if known is None or c not in known.columns]
             if known is None:

@@ -37,7 +37,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.algebra.lookup import Texts
+from sightline.core.algebra.lookup import Texts, find_rows
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -171,10 +171,12 @@ def _describe_callers(run: Run, gaps: pl.DataFrame) -> list[str]:
     """The calls whose waits the gaps follow, longest first, and the operators that make them."""
     waits = gaps.group_by(host_op_id="host_op_id").agg(ns=pl.col("duration_ns").sum()).drop_nulls()
     host = run.table("host_ops", ["host_op_id", "parent_id", "name"])
+    ids, names = host.get_column("host_op_id"), host.get_column("name")
+    call = find_rows(ids, waits.get_column("host_op_id"))
+    outer = find_rows(ids, host.get_column("parent_id").gather(call))
     around = (
-        host.join(waits, on="host_op_id")
-        .select("name", "ns", parent="parent_id")
-        .join(host.select(parent="host_op_id", inside="name"), on="parent", how="left")
+        waits.select("ns", name=names.gather(call), inside=names.gather(outer))
+        .filter(call.is_not_null())
         .group_by("name", "inside")
         .agg(n=pl.len(), ns=pl.col("ns").sum())
         .sort("ns", "n", "name", "inside", descending=[True, True, False, False])

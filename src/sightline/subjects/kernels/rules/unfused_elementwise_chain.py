@@ -46,6 +46,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.lookup import number_groups
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
@@ -143,7 +144,8 @@ def _list_chains(kernels: pl.DataFrame) -> pl.DataFrame:
         kernels = kernels.with_columns(shape=shape.backward_fill().over(row)).with_columns(
             pl.col("shape").forward_fill().over(row)
         )
-    chains = kernels.with_columns(chain=pl.struct(*_LANE, "link", "shape").rle_id())
+    kinds, _ = number_groups(kernels, [*_LANE, "link", "shape"])
+    chains = kernels.with_columns(chain=kinds.rle_id())
     several = pl.len().over("chain") > 1
     chains = chains.filter("link", several | pl.col("folds")).with_columns(
         place=pl.int_range(pl.len()).over("chain"), links=pl.len().over("chain")

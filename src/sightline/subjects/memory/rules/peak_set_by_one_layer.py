@@ -10,9 +10,9 @@ Why it hurts
 
 Evidence
     Blocks at the peak that one layer (or function) allocated and frees again, one of each call
-    stack, and at least half as large as the largest of them. The gain is how much lower the peak is when
-    all events are gone through without any temporaries of this layer that are as large, in every
-    layer and step; less one of them where no operator is known that needs none.
+    stack, and at least half as large as the largest of them. The gain is how much lower the peak is
+    when all events are gone through without any temporaries of this layer that are as large, in
+    every layer and step; less one of them where no operator is known that needs none.
 
 Threshold
     A peak that is 15 % lower without them (ours, as for one tensor).
