@@ -102,9 +102,9 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
     return parts.select(*_BY, *(pl.col(f"{cause}_ns").alias(cause) for cause in CAUSES))
 
 
-# Ours, from the programs that people record: a first launch alone takes half of it, and a test of
-# one kernel, with its arguments copied there and back, takes no longer.
-_LITTLE_NS = 1_000_000
+# Ours: kernels of a hundred launches, since the first call of each takes as long; with the copies
+# of a test's arguments there and back twice that.
+_LITTLE_KERNELS_NS, _LITTLE_NS = 500_000, 1_000_000
 _FEW_COPIES = 10  # a test that moves its arguments one by one makes tens of them
 
 
@@ -114,8 +114,10 @@ def is_too_little(run: Run) -> bool:
     kernels = int((used.get_column("kind") == "kernel").sum())
     if not 0 < kernels < LEAST_OPERATIONS or used.height >= _FEW_COPIES * LEAST_OPERATIONS:
         return False
-    took = used.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
-    return int(took) < _LITTLE_NS
+    length = pl.col("end_ns") - pl.col("start_ns")
+    took = used.group_by(is_kernel=pl.col("kind") == "kernel").agg(ns=length.sum())
+    computed = took.filter("is_kernel").get_column("ns").sum()
+    return computed < _LITTLE_KERNELS_NS and took.get_column("ns").sum() < _LITTLE_NS
 
 
 def ran_enough(run: Run) -> bool:

@@ -29,7 +29,7 @@ def test_one_kernel_of_two_microseconds_is_too_little(tmp_path: Path) -> None:
 
 
 def test_a_long_kernel_or_ten_copies_are_work(tmp_path: Path) -> None:
-    one = launched(0, kernel("k", 20, 1_200))
+    one = launched(0, kernel("k", 20, 600))
     assert_silent(opened(tmp_path / "a", one), RULE)
     copies = [launched(30 * n, copy("Memcpy HtoD", 30 * n + 9, 2, 8)) for n in range(10)]
     assert_silent(opened(tmp_path / "b", copies), RULE)

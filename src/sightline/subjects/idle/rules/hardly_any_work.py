@@ -11,8 +11,8 @@ Evidence
     driver ended.
 
 Threshold
-    Ten operations (ours: fewer show no pattern), none of them a kernel; or which take 0.5 ms
-    together (ours: a hundred launches).
+    Ten operations (ours: fewer show no pattern), none of them a kernel; or kernels of less than
+    0.5 ms together (ours: a hundred launches), and with the copies beside them of less than 1 ms.
 
 Fix
     See why the program stopped, or did not reach its kernels: its own output, an error that a call

@@ -135,8 +135,9 @@ def _list_chains(kernels: pl.DataFrame) -> pl.DataFrame:
     loop begins its next turn: that its turns could be one pass, nothing shows. A normalization has
     a grid of its own for the same data: it is of the chain behind it, else of the one before it.
     """
+    shapes, _ = number_groups(kernels, _SHAPE)
     kernels = kernels.with_columns(
-        link=pl.col("pointwise") | pl.col("norm"), shape=pl.struct(*_SHAPE).hash()
+        link=pl.col("pointwise") | pl.col("norm"), shape=shapes.cast(pl.Int64)
     )
     if kernels.get_column("norm").any():
         shape = pl.when(~pl.col("norm")).then("shape")
