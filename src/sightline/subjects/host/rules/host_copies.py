@@ -20,8 +20,8 @@ Fix
     Allocate once at full size and write into slices (key-value caches); make tensors in the layout
     and type in which they are used; views instead of copies.
 
-    Of a program that uses a GPU (NCCL, cuDNN, CUDA's calls) such operators wait for it: that is
-    said, as a remark, and what to record.
+    Of a program that uses a GPU (NCCL, cuDNN, CUDA's calls, reads of one value that take a
+    millisecond) such operators wait for it: that is said, as a remark, and what to record.
 
 False positives
     A copy that is the program's purpose.
@@ -63,6 +63,9 @@ from sightline.timeline.host_parts import (
 RULE = Rule("host-copies", "Copies on the CPU")
 
 COPIES_PCT = 10.0
+# A read of one value, by .item(): out of the host's memory it takes a microsecond. A millisecond is
+# a wait for a device, of which Apple's is none that the profiler records.
+_READ, _LONG_READ_NS = "aten::_local_scalar_dense", 1_000_000
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -70,11 +73,12 @@ def check(run: Run) -> Iterator[Finding]:
     if not has_only_host(run):
         return
     whole = pl.col("own_ns").sum().over("host_op_id")
-    copies = list_segments(run).filter(pl.col("part") == COPY)
-    share = take_share(run, copies.filter(whole >= SHORT_NS))
+    copies = list_segments(run).filter(pl.col("part") == COPY).with_columns(whole_ns=whole)
+    share = take_share(run, copies.filter(pl.col("whole_ns") >= SHORT_NS))
     if share.pct < COPIES_PCT:
         return
-    if uses_device(run):
+    reads = share.segments.filter(pl.col("name") == _READ, pl.col("whole_ns") >= _LONG_READ_NS)
+    if uses_device(run) or 2 * sum_column(reads, "own_ns") > share.cost_ns:
         yield _report_waits(share)
         return
     freed, lines = _measure_freed(run), list_names(share.segments)
@@ -110,9 +114,9 @@ def _report_waits(share: Share) -> Finding:
         "was not recorded, or waiting for it.",
         list_names(share.segments),
         Advice(
-            fix="record the GPU, too (activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), "
+            fix="record the GPU, too (ProfilerActivity.CUDA or XPU; Apple's by torch.mps.profiler) "
             "before anything is changed; .item(), .cpu() and .to() of a GPU's tensors block until "
-            "it is done",
+            "it is done: take them out of the step",
             verify="sightline stats breakdown AFTER",
         ),
         confidence="low",
