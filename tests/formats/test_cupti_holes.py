@@ -86,7 +86,9 @@ def test_what_cupti_takes_inside_the_program_is_estimated() -> None:
 
 def test_gaps_of_a_recording_in_windows_are_not_the_programs() -> None:
     def run(kind: str) -> Any:
-        return SimpleNamespace(table=lambda _: pl.DataFrame({"kind": [kind]}))
+        made = SimpleNamespace(table=lambda _: pl.DataFrame({"kind": [kind]}))
+        made.once = lambda make: make(made)
+        return made
 
     own = find_own_gaps(run("recorded_in_windows"))
     assert own is not None and own.title == "Kernels recorded in windows"

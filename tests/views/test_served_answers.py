@@ -12,6 +12,7 @@ import signal
 import struct
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -230,9 +231,9 @@ def test_names_of_ranks_and_of_events_without_length_are_those_of_their_rows(tmp
     )
     plain = model_run.Run.scan
 
-    def scan(self, name: str) -> pl.LazyFrame:
+    def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
         own = rows.lazy().filter(pl.col("rank").is_in([part.rank for part in self.parts]))
-        return own if name == "host_ops" else plain(self, name)
+        return own if name == "host_ops" else plain(self, name, columns)
 
     monkeypatch.setattr(model_run.Run, "scan", scan)
     (tmp_path / "odd").mkdir()
