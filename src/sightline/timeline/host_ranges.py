@@ -10,7 +10,7 @@ from sightline.core.algebra.lookup import Texts, mark_rows
 from sightline.core.algebra.trees import find_nearest_ancestor, find_parents
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
-from sightline.timeline.page_waits import find_read_back
+from sightline.timeline.page_waits import list_read_back
 from sightline.timeline.runtimes import RANGE, match_runtimes
 from sightline.timeline.system_calls import keep_ranges_of_processes
 
@@ -97,8 +97,7 @@ def measure_long_thinking(
     other = measure_in_ranges(nodes, list_compiler_ranges(run), _THREAD)
     other += measure_loading(run, nodes)
     other += measure_in_ranges(nodes, list_capture_ranges(run), _THREAD)
-    reading = find_read_back(run, run.ask("idle_rules"))
-    other += measure_in_ranges(nodes, reading, ["rank", "device_id"])
+    other += measure_in_ranges(nodes, list_read_back(run), ["rank", "device_id"])
     if not waits.is_empty():
         columns = [*_THREAD, "start_ns", "end_ns"]
         deeds = [list_compiler_ranges(run), _list_loading_ranges(run)]

@@ -80,12 +80,16 @@ class HostPass:
         return 2 * self.faults_ns < self.idle_ns
 
 
-def find_host_pass(run: Run, gaps: pl.DataFrame) -> HostPass | None:
-    """The host's work on pages that it faults in, of the gaps of `find_read_back`; None: none.
+def find_host_pass(run: Run) -> HostPass | None:
+    """The host's work on pages that it faults in, in the gaps of `list_read_back`; None: none.
 
     A page that comes along with one that faulted (speculative prefetch) is no fault of its own.
     """
-    reading = find_read_back(run, gaps)
+    return run.once(_find_host_pass)
+
+
+def _find_host_pass(run: Run) -> HostPass | None:
+    reading = list_read_back(run)
     if reading.is_empty():
         return None
     moves = _list_faulted(run, "UVM DtoH", ["device_op_id", *_DEVICE, *_SPAN, "migration_cause"])
@@ -103,10 +107,15 @@ def find_host_pass(run: Run, gaps: pl.DataFrame) -> HostPass | None:
     )
 
 
-def find_read_back(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
+def list_read_back(run: Run) -> pl.DataFrame:
     """The gaps of unknown cause that end with a page that the host faulted in: it is reading.
 
-    `gaps` has `cause` and `after_id`, the operation that ends each (`sightline stats idle_rules`).
+    Rows of `idle_rules`.
     """
+    return run.once(_list_read_back)
+
+
+def _list_read_back(run: Run) -> pl.DataFrame:
+    gaps = run.ask("idle_rules")
     ids = _list_faulted(run, "UVM DtoH", ["device_op_id"]).get_column("device_op_id").implode()
     return gaps.filter(pl.col("after_id").is_in(ids) & (pl.col("cause") == "unknown"))

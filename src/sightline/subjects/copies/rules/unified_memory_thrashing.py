@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
             )
         return
     moves = moves.filter(pl.col("migration_cause").ne_missing("user prefetch"))
-    reading = find_host_pass(run, run.ask("idle_rules"))
+    reading = find_host_pass(run)
     if reading is not None and reading.is_own_work:
         # These come with the host's own work, which gpu-idle speaks of.
         moves = moves.filter(~pl.col("device_op_id").is_in(reading.moves.implode()))

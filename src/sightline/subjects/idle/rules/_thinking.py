@@ -175,15 +175,20 @@ def _keep_inside(samples: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _list_samples(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
     """The CPU samples that fell on the gaps' threads in their time; none where there are none."""
-    samples = (
+    samples = run.once(_sort_samples)
+    if samples.is_empty() or gaps.is_empty() or not run.rows("stacks"):
+        return samples.clear()
+    return _keep_inside(samples, gaps)
+
+
+def _sort_samples(run: Run) -> pl.DataFrame:
+    """The samples of running threads with a stack, in order of time."""
+    return (
         run.table("cpu_samples")
         .filter(pl.col("on_cpu").fill_null(value=True) & pl.col("stack_id").is_not_null())
         .select(*_THREAD, "time_ns", "recording_id", "stack_id")
         .sort("time_ns")
     )
-    if samples.is_empty() or gaps.is_empty() or not run.rows("stacks"):
-        return samples.clear()
-    return _keep_inside(samples, gaps)
 
 
 def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:

@@ -129,7 +129,7 @@ def check(run: Run) -> Iterator[Finding]:
     if idle_pct <= IDLE_PCT:
         return
     gaps = run.ask("idle_rules").filter(pl.col("rule").is_in(RULE.causes))
-    reading = find_host_pass(run, gaps)
+    reading = find_host_pass(run)
     if reading is not None:
         gaps = _tell_read_back(gaps, reading)
     gaps = _tell_startup(run, gaps)
