@@ -96,9 +96,9 @@ def _put_general_behind(found: Sequence[Finding], rules: Mapping[str, Rule]) -> 
         and general == 1
         and share_of(f.rule) == OF_WINDOW
     ]
-    apart = [f for f in narrow if f.rule in rules and rules[f.rule].apart]
-    most = max((_weigh_gain(f) for f in narrow if f not in apart), default=0)
-    beside = max((_weigh_gain(f) for f in apart), default=0)
+    apart = {name for name, rule in rules.items() if rule.apart}
+    most = max((_weigh_gain(f) for f in narrow if f.rule not in apart), default=0)
+    beside = max((_weigh_gain(f) for f in narrow if f.rule in apart), default=0)
     return [
         general > 1 and _weigh_gain(f) < max(general * most, beside)
         for f, general in zip(found, times, strict=True)

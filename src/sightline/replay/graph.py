@@ -115,12 +115,13 @@ def _list_nodes(
     calls = _list_calls(host_ops, ops)
     ops = _add_launch(ops, calls, host_ops)
     waits = list_waits(calls, ops)
+    split = _mark_split(calls, waits)
     kind = ops.schema["kind"]
     return pl.concat(
         [
-            _make_host_nodes(calls, waits).with_columns(kind=pl.lit("call", kind)),
+            _make_host_nodes(split).with_columns(kind=pl.lit("call", kind)),
             _make_finish_nodes(waits).with_columns(kind=pl.lit("finish", kind)),
-            _make_op_nodes(_follow_touch(ops, calls, waits), calls, collectives),
+            _make_op_nodes(_follow_touch(ops, split), calls, collectives),
         ],
         how="diagonal",
     )
@@ -201,9 +202,8 @@ def _find_row_before(group: pl.Series) -> pl.Series:
     return rows.select(pl.col("row").shift(1).over("group")).to_series()
 
 
-def _make_host_nodes(calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
+def _make_host_nodes(calls: pl.DataFrame) -> pl.DataFrame:
     """The begin of every call, behind the call that ended last on its device's threads."""
-    calls = _mark_split(calls, finishes)
     chain = ["rank", "pid", "device_id"]
     ended = _list_ends(calls, chain)
     before = find_latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
@@ -240,7 +240,7 @@ def _list_ends(calls: pl.DataFrame, chain: list[str]) -> pl.DataFrame:
     )
 
 
-def _follow_touch(ops: pl.DataFrame, calls: pl.DataFrame, finishes: pl.DataFrame) -> pl.DataFrame:
+def _follow_touch(ops: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     """The operations with `touch_uid` and `touch_lag_ns`: behind what a move of pages comes.
 
     Null for all others. What the host does until it touches the page, or a kernel that a call of it
@@ -252,7 +252,7 @@ def _follow_touch(ops: pl.DataFrame, calls: pl.DataFrame, finishes: pl.DataFrame
     if moves.is_empty():
         nothing = pl.lit(None, pl.Int64)
         return ops.drop("row").with_columns(touch_uid=nothing, touch_lag_ns=nothing)
-    ended = _list_ends(_mark_split(calls, finishes), PROCESS)
+    ended = _list_ends(calls, PROCESS)
     last = find_latest(moves, "start_ns", ended, "t", PROCESS, ties=["prev_uid"])
     moves = moves.hstack(take_rows(ended.select("prev_end", "prev_uid"), last))
     is_host = pl.col("prev_end") >= pl.col("prev_end_ns").fill_null(pl.col("prev_end"))
