@@ -123,3 +123,35 @@ def test_no_advice_of_pytorch_to_others(tmp_path: Path, tool: str | None) -> Non
     assert run.table("recordings").get_column("tool").item() == (tool or "Chrome trace")
     assert list_kinds(run) == ["no_device_ops"]
     assert run.table("quality").get_column("remedy").to_list() == [None]
+
+
+def list_rounds(*, device: object = 1, host: bool = False) -> list[dict[str, Any]]:
+    """Twelve rounds of a tracer that writes the operations' names alone: copy, kernel, copy."""
+    kernel = "void scale<float, 4>(float*, int)"
+    events = []
+    for n in range(12):
+        at = 1_000 * n
+        events += [
+            span(device, 7, "[MEMCPY] HtoD", at, 100, correlationId=3 * n),
+            span(device, 7, kernel, at + 110, 20, correlationId=3 * n + 1),
+            span(device, 7, "[MEMCPY] DtoH", at + 140, 300, correlationId=3 * n + 2),
+        ]
+    return [*events, span(device, 7, "prepare", 200, 10)] if host else events
+
+
+def test_operations_without_category_are_a_gpus_by_their_names(tmp_path: Path) -> None:
+    run = open_trace(tmp_path, list_rounds())
+    ops = run.table("device_ops")
+    assert ops.height == 36
+    assert ops.get_column("kind").value_counts().sort("kind").rows() == [
+        ("kernel", 12),
+        ("memcpy", 24),
+    ]
+    assert set(ops.get_column("copy_kind").drop_nulls()) == {"HtoD", "DtoH"}
+    idle = next(f for f in sightline.findings(run) if f.rule == "gpu-idle")
+    assert idle.cost_ns == 11 * 560_000 + 12 * 20_000
+    assert "in 11 gaps between [MEMCPY] DtoH and [MEMCPY] HtoD" in idle.evidence[-1]
+
+
+def test_a_thread_that_does_something_else_as_well_is_no_gpus(tmp_path: Path) -> None:
+    assert open_trace(tmp_path, list_rounds(host=True)).rows("device_ops") == 0

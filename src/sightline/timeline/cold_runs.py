@@ -8,15 +8,22 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steps
+from sightline.timeline.world import read_world
 
 # Ours, all: of 28 and 26 recordings of people's own programs four were first runs, with 93 % and
 # more of the window idle, 93 % and more of that in ten pauses, and a tenth and more of it in
 # loading; in none that repeats anything is it so.
 _IDLE_PCT, _PAUSES, _MOST_PCT, _LOADING_PCT = 85.0, 10, 90.0, 10.0
 _LEAST_STEPS = 3
+_CACHING = ("pytorch", "vllm", "sglang")
 # A first step of a model loads its kernels one by one (ours: twenty pauses, a fifth of the idle
 # time; the recordings above have up to five).
 _THROUGHOUT_PCT, _LEAST_LOADS = 20.0, 20
+# PyTorch's allocator keeps what it has taken from the driver, and takes more only where it never
+# held as much before (PyTorch, "CUDA semantics", memory management): a pass that does so again and
+# again is one that never ran before. Ten times, and over half of the window (ours: the forward pass
+# of a small network did 14 times; one that tries other sizes once in a while does it once or twice).
+_TAKES_MEMORY, _LEAST_TAKEN, _SPREAD = r"^(?:cuda|hip)Malloc(?:_v\d+)?$", 10, 0.5
 
 
 def find_cold_pauses(run: Run) -> pl.DataFrame:
@@ -40,7 +47,9 @@ def _find_cold_pauses(run: Run) -> pl.DataFrame:
     is_cold = (
         100 * sum_column(longest, "duration_ns") >= _MOST_PCT * idle and loading_pct >= _LOADING_PCT
     )
-    return longest if is_cold or _loads_throughout(loading, loading_pct) else gaps.clear()
+    if is_cold or _loads_throughout(loading, loading_pct) or list_growth(run).height:
+        return longest
+    return gaps.clear()
 
 
 def _loads_throughout(loading: pl.DataFrame, pct: float) -> bool:
@@ -49,6 +58,29 @@ def _loads_throughout(loading: pl.DataFrame, pct: float) -> bool:
     `pct` is what loading takes of the idle time.
     """
     return pct >= _THROUGHOUT_PCT and loading.height >= _LEAST_LOADS
+
+
+def list_growth(run: Run) -> pl.DataFrame:
+    """Calls in which PyTorch's allocator took device memory: `name`, `start_ns` of host_ops.
+
+    Empty where something else allocates, or it took some only now and then.
+    """
+    return run.once(_list_growth)
+
+
+def _list_growth(run: Run) -> pl.DataFrame:
+    calls = run.table("host_ops", ["name", "start_ns"])
+    if read_world(run).framework not in _CACHING:
+        return calls.clear()
+    device = run.table("device_ops", ["start_ns", "end_ns"])
+    window = device.select(first=pl.col("start_ns").min(), last=pl.col("end_ns").max())
+    first, last = window.row(0)
+    inside = pl.col("start_ns").is_between(first, last)
+    calls = calls.filter(inside, pl.col("name").str.contains(_TAKES_MEMORY))
+    if calls.height < _LEAST_TAKEN:
+        return calls.clear()
+    spread = calls.select(pl.col("start_ns").max() - pl.col("start_ns").min()).item()
+    return calls if spread >= _SPREAD * (last - first) else calls.clear()
 
 
 def _has_steps(run: Run) -> bool:

@@ -12,7 +12,7 @@ from sightline.core.model.run import Run
 from sightline.session import Session
 from sightline.timeline.segments import select_repeating
 from support.rules import answers, assert_silent
-from support.traces import call, copy, kernel, launched, opened
+from support.traces import call, copy, kernel, launched, op, opened
 
 PRODUCTS, STEP_US = 150, 60
 
@@ -132,3 +132,26 @@ def test_a_step_that_loads_each_of_its_kernels_is_a_first_run(tmp_path: Path) ->
         at += 10_000
     first = next(f for f in findings(opened(tmp_path, events)) if not f.abstained)
     assert (first.rule, first.title) == ("start-up", "Nothing but a first run")
+
+
+def first_pass(folder: Path, *, takes: int) -> Run:
+    """A pass of 40 layers of PyTorch's, of which the first ones take memory from the driver."""
+    events = []
+    for number in range(40):
+        at = 1_000 * number
+        events += [op("aten::conv2d", at, 900)]
+        events += launched(at + 850, kernel(f"k{number}", at + 870, 20), dur=5)
+        if number % (40 // max(takes, 1)) == 0 and number // (40 // max(takes, 1)) < takes:
+            events += [call("cudaMalloc", at + 100, 80)]
+    return opened(folder, events)
+
+
+def test_a_pass_whose_memory_is_taken_as_it_runs_is_a_first_run(tmp_path: Path) -> None:
+    first = next(f for f in findings(first_pass(tmp_path, takes=20)) if not f.abstained)
+    assert (first.rule, first.title) == ("start-up", "Nothing but a first run")
+    assert "19 calls in which PyTorch's allocator took memory" in first.evidence[0]
+
+
+def test_a_pass_that_takes_memory_once_or_twice_is_no_first_run(tmp_path: Path) -> None:
+    run = first_pass(tmp_path, takes=2)
+    assert "Nothing but a first run" not in {f.title for f in findings(run)}

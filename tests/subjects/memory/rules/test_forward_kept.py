@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from support.memory_rules import assert_finds
-from support.rules import assert_silent
-from support.snapshots import Entry, alloc, frames, free, opened, snapshot
+from support.rules import answers, assert_silent
+from support.snapshots import Entry, alloc, entry, frames, free, opened, snapshot
 from support.training import BACKWARD, MAKE
 
 LAYER = frames("layer.py:3:forward", "model.py:9:forward", "t.py:1:run")
@@ -56,3 +56,20 @@ def test_layers_that_are_all_kept(tmp_path: Path) -> None:
 )
 def test_nothing_is_kept_for_nothing(tmp_path: Path, program: dict) -> None:
     assert_silent(opened(tmp_path, program), "forward-kept")
+
+
+def test_a_backward_pass_may_have_been_meant_where_memory_ran_out(tmp_path: Path) -> None:
+    ran_out = entry("oom", 0, 5_000, 20, LAYER, device_free=9)
+    run = opened(tmp_path, inference(100, keeps=True, then=[ran_out]))
+    found = assert_finds(
+        run,
+        "forward-kept",
+        cost_bytes=400,
+        gain_bytes=300,
+        evidence=["memory ran out before a backward pass"],
+        fix="compute them again in the backward pass",
+    )
+    assert found.title == "Results of the forward pass fill the memory"
+    (first,) = [f for f in answers(run, "out-of-memory")]
+    assert "compute activations again" in first.fix
+    assert "torch.inference_mode() where nothing is trained" in first.fix

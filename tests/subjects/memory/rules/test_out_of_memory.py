@@ -43,3 +43,18 @@ def test_the_memory_is_full(tmp_path: Path) -> None:
 
 def test_nothing_failed(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, train()), "out-of-memory")
+
+
+def test_a_gpu_that_holds_far_more_than_the_others(tmp_path: Path) -> None:
+    """GPU 0 ran out with 1,024 bytes, GPU 1 has 100."""
+    whole = failing(5_000)
+    whole["device_traces"].append([alloc(0, 100, 1)])
+    found = assert_finds(
+        opened(tmp_path, whole),
+        "out-of-memory",
+        cost_bytes=5_000,
+        gain_bytes=5_000,
+        evidence=["GPU 1 needed 100 B at most"],
+        fix="divide the work evenly between the GPUs",
+    )
+    assert found.states_limit

@@ -11,7 +11,8 @@ import sightline
 from sightline.formats._cubin import Cubin
 from sightline.formats.nvidia.ncu_rep.code import Module
 from sightline.formats.nvidia.ncu_rep.quality import _check_builds
-from support.profiled import SM, TIME, opened
+from sightline.subjects.ncu.rules.ncu_debug_build import find_double
+from support.profiled import SM, TIME, opened, profiled
 from support.rules import assert_silent
 from synth_ncu import Kernel, report
 
@@ -47,3 +48,24 @@ def test_some_of_several_modules() -> None:
 def test_a_report_without_code(tmp_path: Path) -> None:
     run = opened(tmp_path, report([Kernel(name="basic", metrics={TIME: 7_000.0, SM: 50.0})]))
     assert_silent(run, RULE)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "rate", "lines"), [(75.6, 32.0, 1), (59.9, 32.0, 0), (90.0, 4.0, 0)]
+)
+def test_double_precision_stays_in_any_build(
+    tmp_path: Path, pipe: float, rate: float, lines: int
+) -> None:
+    peak = "sm__sass_thread_inst_executed_op_{}fma_pred_on.sum.peak_sustained"
+    metrics = {
+        "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed": pipe,
+        peak.format("d"): 80.0,
+        peak.format("f"): 80.0 * rate,
+        "smsp__cycles_elapsed.avg.per_second": 1e9,
+        SM: 80.0,
+    }
+    found = find_double(profiled(tmp_path, metrics))
+    assert len(found) == lines
+    assert all(
+        "at 75.6 % of its peak" in line and "1/32 of the fp32 rate" in line for line in found
+    )

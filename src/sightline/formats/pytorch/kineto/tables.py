@@ -56,7 +56,7 @@ def build_tables(
     copies = texts.filter(pl.col("code").is_in(trace.copies())).rows()
     trace.write({code: _copy(pair) for code, pair in copies})
     facts = trace.facts()
-    apart = _split_tracks(trace, counted, facts)
+    apart = _split_tracks(trace, counted, facts, texts)
     recording = _recording(counted, facts, header, base, options)
     imported = Imported(
         {
@@ -91,14 +91,19 @@ def _has_launches(texts: pl.DataFrame) -> bool:
     return bool(texts.get_column("text").str.contains(r"^(?:cu|cuda|hip)\w*Launch\w*Kernel").any())
 
 
-def _split_tracks(trace: Trace, counted: Counted, facts: Facts) -> dict[str, pl.DataFrame]:
+def _split_tracks(
+    trace: Trace, counted: Counted, facts: Facts, texts: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
     """The tables of a trace that tells its devices by names alone; `facts` become those of them."""
     if facts["device_rows"]:
         return {}
     found = tracks.find_tracks(facts["threads"], counted["process_names"], counted["thread_names"])
-    if not found:
+    if not found and not tracks.names_copies(texts.get_column("text")):
         return {}
     hosts = _part(unpack_columns, trace, "host_ops", 0, trace.rows("host_ops"))
+    found = found or tracks.find_named_tracks(hosts)
+    if not found:
+        return {}
     apart = tracks.split_tracks(hosts, found, counted["thread_names"])._asdict()
     ops = apart["device_ops"]
     taken = {(track.pid, track.tid) for track in found}

@@ -2,7 +2,8 @@
 
 Kineto gives an event's category; other tools that write the same format name the process instead:
 JAX and XLA (`/device:GPU:0`, threads `Stream #7(Compute)`, or `XLA Ops` of a TPU), torch_npu
-(`Ascend Hardware`), PyTorch's profiler of before Kineto (`CUDA functions`).
+(`Ascend Hardware`), PyTorch's profiler of before Kineto (`CUDA functions`). A tracer of one's own
+over CUPTI may write the names of the operations and nothing else.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ _COLLECTIVES = {
     "collective-broadcast": "broadcast", "send": "send", "recv": "recv",
 }  # fmt: skip
 _STARTS = ("copy", *_COLLECTIVES)
+# What only a device does: a copy with its direction, and a function of C++ with its parameters.
+_NAMED_COPY = r"(?i)^\[?(?:cuda|hip|cu)?mem(?:cpy|set)\]?\b.*\b[HDP](?:ost|evice)?(?:to|2)[HDP]"
+_SIGNATURE = r"^(?:void |_Z\d|_ZN\d).*|.*>\(.*\)$"
 
 
 class Track(NamedTuple):
@@ -64,6 +68,27 @@ def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threa
             number = re.search(r"\d+$", process)
             found.append(Track(pid, tid, int(number[0]) if number else 0, is_work=True))
     return found
+
+
+def names_copies(texts: pl.Series) -> bool:
+    """Whether some of a trace's names are copies with their direction."""
+    return bool(texts.str.contains(_NAMED_COPY).any())
+
+
+def find_named_tracks(host_ops: pl.DataFrame) -> list[Track]:
+    """The threads on which all that runs is named as a device's: copies, fills and kernels.
+
+    Each process that has one is a device, in the order of their ids: no name tells its number.
+    """
+    is_copy = pl.col("name").str.contains(_NAMED_COPY)
+    is_fill = pl.col("name").str.contains(_FILLS)
+    told = host_ops.group_by("pid", "tid").agg(
+        copies=is_copy.any(),
+        all=(is_copy | is_fill | pl.col("name").str.contains(_SIGNATURE)).all(),
+    )
+    threads = sorted(told.filter("copies", "all").select("pid", "tid").rows())
+    devices = sorted({pid for pid, _ in threads})
+    return [Track(pid, tid, devices.index(pid), is_work=True) for pid, tid in threads]
 
 
 class Split(NamedTuple):

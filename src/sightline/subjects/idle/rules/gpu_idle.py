@@ -36,6 +36,7 @@ from dataclasses import replace
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import capitalize
@@ -208,7 +209,12 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         RULE,
         f"{capitalize(happens)}: {format_pct(mine.pct)} of the window.",
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns),
-        Evidence(mine.evidence, rows=mine.rows, where=mine.where(cause), calls=mine.calls),
+        Evidence(
+            [*mine.evidence, *(_tell_neighbors(run, mine.gaps) if cause == "unknown" else ())],
+            rows=mine.rows,
+            where=mine.where(cause),
+            calls=mine.calls,
+        ),
         Advice(
             fix=fix,
             verify="sightline report AFTER --window steady"
@@ -225,6 +231,26 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
     # what its end would gain nobody can say; nor how much of its reading the host only waits.
     return replace(found, severity="info", gain=None, method=None)
+
+
+def _tell_neighbors(run: Run, gaps: pl.DataFrame) -> Iterator[str]:
+    """Between which operations most of the time lies, where they are the same again and again."""
+    names = run.table("device_ops", ["device_op_id", "name"])
+    before = names.rename({"device_op_id": "before_id", "name": "before"})
+    after = names.rename({"device_op_id": "after_id", "name": "after"})
+    placed = gaps.join(before, on="before_id").join(after, on="after_id")
+    pairs = placed.group_by("before", "after").agg(pl.len(), ns=pl.col("duration_ns").sum())
+    if pairs.is_empty():
+        return
+    first, then, count, ns = pairs.sort(
+        "ns", "before", "after", descending=[True, False, False]
+    ).row(0)
+    if count >= MANY and 2 * ns >= sum_column(gaps, "duration_ns"):
+        yield (
+            f"{format_ns(ns)} of it in {format_several(count, 'gap')} between "
+            f"{shorten_kernel_name(first)} and {shorten_kernel_name(then)}: what the host does there "
+            "comes back in each round"
+        )
 
 
 def _name_waiting(mine: Claim) -> tuple[str, str] | None:

@@ -14,7 +14,8 @@ Evidence
     to is asked of that part alone.
 
     Where nothing repeats: idle for 85 % of the window and more, nine tenths of that in ten pauses,
-    and a tenth of it in loading code: a first run.
+    and a tenth of it in loading code: a first run. So is one in which PyTorch's allocator takes
+    memory from the driver from one end to the other.
 
 Threshold
     Over 5 % of the window more than as many usual steps (TraceLens agent, 2026-08: what takes over
@@ -55,7 +56,7 @@ from sightline.subjects.idle.rules._parts import (
     take_cost,
 )
 from sightline.timeline import causes
-from sightline.timeline.cold_runs import find_cold_pauses
+from sightline.timeline.cold_runs import find_cold_pauses, list_growth
 from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
 RULE = Rule("start-up", "Start-up")
@@ -117,11 +118,18 @@ def _check_cold(run: Run) -> Iterator[Finding]:
         f"{format_ns(took)}  {load_rule(rule).RULE.title}: {format_several(n, 'pause')}"
         for rule, took, n in by_rule.sort("duration_ns", "rule", descending=[True, False]).rows()
     ]
+    grown = list_growth(run)
+    if grown.height:
+        lines = [
+            f"{format_several(grown.height, 'call')} in which PyTorch's allocator took memory from "
+            "the driver: no pass took as much before",
+            *lines,
+        ]
     rest = format_ns(whole - ns)
     yield build_finding(
         RULE,
         f"This is a first run: {format_several(pauses.height, 'pause')} take {format_ns(ns)}, "
-        f"{format_pct(100 * ns / whole)} of the window, in which code is loaded and set up for the "
+        f"{format_pct(100 * ns / whole)} of the window, in which code or memory is set up for the "
         f"first time. All the rest is {rest}, and nothing in it repeats.",
         Evidence(lines[:MOST_LINES], where={SEGMENT: "start-up"}),
         Advice(

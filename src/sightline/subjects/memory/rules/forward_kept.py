@@ -11,8 +11,9 @@ Evidence
     Blocks that the forward pass allocated and released again while it ran, alive at the peak
     (`sightline stats peak_blocks`), two or more of them from one and the same place, which a layer
     releases before the next one comes to it where nothing is kept; and no allocation of a backward
-    pass in all of the recording. Where several passes each leave results that are freed in one go
-    only after the next one has made its own, both passes' count. The gain is how much lower the
+    pass in all of the recording. Where memory ran out, a backward pass may have been meant. Where
+    several passes each leave results that are freed in one go only after the next one has made its
+    own, both passes' count. The gain is how much lower the
     peak is when all events are gone through without them, less the largest of them and of what
     a pass returns.
 
@@ -62,6 +63,10 @@ RULE = Rule("forward-kept", "Results kept for a backward pass that never ran")
 # Layers are several (ours); two blocks of one place are last time's result beside this one's.
 LEAST_PCT, LEAST_BLOCKS = 40.0, 4
 
+_RAN_OUT = (
+    "compute them again in the backward pass (torch.utils.checkpoint around the repeated block), "
+    "or use a smaller batch; torch.inference_mode() where nothing is trained"
+)
 _DEL = "del of what a pass returned, before the next one, frees one of two; "
 
 
@@ -91,17 +96,24 @@ def check(run: Run) -> Iterator[Finding]:
         stays += find_largest(last.twins.filter(~stacks), "bytes") if last else 0
         gain = max(0, min(size, lower) - stays)
         passes = "two passes' results" if last else "several layers' at once"
+        ended = _ran_out(run, peak)
         yield build_finding(
             RULE,
             f"{format_bytes(size)} that the forward pass allocated are alive at the peak of "
-            f"{name_device(peak)}, {write_share(size, whole)} of it, {passes}, and no backward "
-            "pass was recorded that would need them.",
+            f"{name_device(peak)}, {write_share(size, whole)} of it, {passes}, and "
+            + (
+                "memory ran out before a backward pass."
+                if ended
+                else "no backward pass was recorded that would need them."
+            ),
             Evidence(
                 [*_describe_last(run, peak, last), *list_places(kept)],
                 where=locate_device(peak),
             ),
             Advice(
-                fix="with torch.inference_mode(): (or torch.no_grad()) around the forward pass; "
+                fix=_RAN_OUT
+                if ended
+                else "with torch.inference_mode(): (or torch.no_grad()) around the forward pass; "
                 + (_DEL if last else "")
                 + "if this is a training, record the backward pass, too",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
@@ -111,7 +123,14 @@ def check(run: Run) -> Iterator[Finding]:
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without these blocks, less the largest of them",
             confidence="medium" if last is None else "high",
+            title="Results of the forward pass fill the memory" if ended else None,
         )
+
+
+def _ran_out(run: Run, peak: dict[str, Any]) -> bool:
+    """Whether memory ran out in this process: what would have come then is not known."""
+    failures = run.ask("out_of_memory").get_column("rank")
+    return bool(failures.eq_missing(pl.Series([peak["rank"]], dtype=failures.dtype)).any())
 
 
 def _select_earlier(last: StepResults | None) -> pl.DataFrame:

@@ -27,7 +27,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
@@ -36,6 +35,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.rules._kinds import advise_less, sum_kinds
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     list_places,
@@ -44,28 +44,9 @@ from sightline.subjects.memory.rules._shared import (
     select_device,
     write_share,
 )
-from sightline.subjects.memory.step_results import find_step_results
-from sightline.subjects.memory.tensor_kinds import EARLIER
 
 RULE = Rule("memory-at-peak", "What fills the memory at its peak")
 _MOST = 4
-_LAST_STEP = "the step before's results"
-_FIX = {
-    "optimizer state": "hold it in 8 bits (bitsandbytes' AdamW8bit: a quarter) or in bf16, divide "
-    "it over GPUs (ZeRO-1, FSDP), or use an optimizer with less state (Adafactor, SGD)",
-    "gradient": "apply each gradient as it comes (Tensor.register_post_accumulate_grad_hook) "
-    "instead of keeping all, hold them in bf16, or divide them over GPUs (ZeRO-2, FSDP)",
-    "parameter": "hold the weights in bf16 or fewer bits, divide them over GPUs (FSDP, tensor "
-    "parallelism), or keep what is not trained on the host",
-    EARLIER: "begin to record before the model is made, to see what it is; weights can be held in "
-    "bf16 or fewer bits, or divided over GPUs (FSDP, tensor parallelism)",
-    "activation": "compute activations again in the backward pass (torch.utils.checkpoint around "
-    "the repeated block), use a smaller batch, or fused attention where T × T scores are kept",
-    "temporary": "make the largest of these smaller: in place, in pieces, or by a fused operator",
-    _LAST_STEP: "let go of what the step before left (del loss, logits) before the next one "
-    "begins, or run under torch.no_grad() where no backward pass follows",
-    "input": "load what a step needs in that step, in the type that it is used in",
-}
 # So much of the peak in a few blocks of one place: what is made there is large as a whole (ours).
 _LARGE_PCT, _FEW_BLOCKS = 40.0, 3
 _IN_PIECES = (
@@ -73,7 +54,6 @@ _IN_PIECES = (
     "or those of the last position alone, hold them in half precision, and let go of the last "
     "round's (del) before the next is made"
 )
-_OTHERS = "see which lines allocate it:  sightline stats peak_blocks"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -85,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
     for peak in find_device_peaks(run).iter_rows(named=True):
         whole = peak["allocated_bytes"]
         blocks = select_device(run.ask("peak_blocks"), peak)
-        kinds = _sum_kinds(run, peak, blocks)
+        kinds = sum_kinds(run, peak, blocks)
         if kinds.is_empty():
             continue
         most, size = kinds.row(0)
@@ -113,7 +93,7 @@ def check(run: Run) -> Iterator[Finding]:
                 where=locate_device(peak),
             ),
             Advice(
-                fix=f"where less is needed: {_IN_PIECES if place else _FIX.get(most, _OTHERS)}",
+                fix=f"where less is needed: {_IN_PIECES if place else advise_less(most)}",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 sources=("PyTorch, Understanding CUDA Memory Usage", "ZeRO (arXiv 1910.02054)"),
             ),
@@ -121,25 +101,6 @@ def check(run: Run) -> Iterator[Finding]:
             method="the blocks that are allocated at the peak",
             severity="info",
         )
-
-
-def _sum_kinds(run: Run, peak: dict[str, Any], blocks: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of each kind at the peak, the most first; the step before's results by themselves."""
-    kinds = blocks.group_by("kind").agg(pl.col("bytes").sum())
-    results = find_step_results(run, peak)
-    if results is not None:
-        earlier = pl.col("allocated").is_null()
-        moved = (
-            results.old.select(
-                kind=pl.when(earlier)
-                .then(pl.lit(EARLIER))
-                .otherwise(pl.col("kind").cast(pl.String)),
-                bytes=-pl.col("bytes"),
-            ),
-            results.old.select(kind=pl.lit(_LAST_STEP), bytes="bytes"),
-        )
-        kinds = pl.concat([kinds, *moved]).group_by("kind").agg(pl.col("bytes").sum())
-    return kinds.filter(pl.col("bytes") > 0).sort("bytes", "kind", descending=[True, False])
 
 
 def _find_large(blocks: pl.DataFrame, whole: int) -> str | None:

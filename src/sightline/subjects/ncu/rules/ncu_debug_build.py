@@ -13,7 +13,9 @@ Evidence
     which is written for a debugger (-G, --device-debug) and not for line tables (-lineinfo).
 
 Threshold
-    None: a module is built so, or not.
+    None: a module is built so, or not. Double precision is named beside it where its pipe is used
+    by 60 % (Nsight Compute, rule HighPipeUtilization) and has an eighth of the rate of single
+    precision or less (as for ncu-fp64): no build changes that.
 
 Fix
     Build without -G; -lineinfo keeps the source lines in profiles (CMake: no Debug build type;
@@ -32,11 +34,20 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.units import format_pct
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_cases import load_cases
+from sightline.errors import MissingDataError
+from sightline.roofline.peaks import find_compute_peak
+from sightline.roofline.placement import LATENCY_PCT
+from sightline.roofline.placement import METRICS as PLACED
 
 RULE = Rule("ncu-debug-build", "Built for debugging")
+RATIO = 8.0  # as for ncu-fp64
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -46,14 +57,18 @@ def check(run: Run) -> Iterator[Finding]:
     rows = run.table("quality").filter(pl.col("kind") == "debug_build")
     if rows.is_empty():
         return
+    double = find_double(run)
     yield build_finding(
         RULE,
         f"{rows.item(0, 'text')[:1].upper()}{rows.item(0, 'text')[1:]}: the program that is meant "
         "to be fast is another one.",
-        Evidence(("the code in the report has a section that only a debugger needs",)),
+        Evidence(
+            ("the code in the report has a section that only a debugger needs", *double),
+        ),
         Advice(
             fix="build without -G (nvcc -O3 -lineinfo keeps the source lines), and profile again "
-            "before anything is tuned",
+            "before anything is tuned"
+            + ("; compute in single precision where the result allows it" if double else ""),
             verify="sightline report AFTER: this is gone",
             sources=("NVCC: --device-debug turns off all optimizations on device code",),
         ),
@@ -62,3 +77,24 @@ def check(run: Run) -> Iterator[Finding]:
         states_limit=True,
         is_asked=True,
     )
+
+
+def find_double(run: Run) -> list[str]:
+    """What holds in any build: double precision on a GPU that has little of it."""
+    try:
+        every = load_cases(run, PLACED, "--section SpeedOfLight")
+    except MissingDataError:
+        return []
+    longest = max(every, key=lambda case: case.facts.ns or 0, default=None)
+    return [] if longest is None else list(_describe_double(longest))
+
+
+def _describe_double(case: Case) -> Iterator[str]:
+    slow, fast = (find_compute_peak(case.facts, p).best for p in ("fp64", "fp32"))
+    pipe = case.use("fp64") or 0.0
+    if slow and fast and fast >= RATIO * slow and pipe >= LATENCY_PCT:
+        name = shorten_kernel_name(case.facts.row["name"])
+        yield (
+            f"the FP64 pipe is at {format_pct(pipe)} of its peak in {name}, and has 1/"
+            f"{fast / slow:.0f} of the fp32 rate: double precision will bind it in any build"
+        )
