@@ -15,6 +15,7 @@ from support import launch_samples
 from support.launch_samples import LOADING, MAIN
 from support.rules import answers, assert_silent, assert_speaks
 from support.traces import TID, Event, call, kernel, launched, op, opened, opened_ranks, step
+from synth_nsys import Export
 
 
 def paused(folder: Path, idle: int, *host: Event) -> Run:
@@ -291,3 +292,19 @@ def test_what_a_capture_takes_in_the_same_gap_is_another_problem(tmp_path: Path)
     )
     (found,) = answers(run, "host-late")
     assert (found.cost_ns, found.gain_ns) == (800_000, 800_000)
+
+
+def test_a_native_program_that_works_on_its_own_is_told_so(tmp_path: Path) -> None:
+    """Between a synchronization and the next launch 40 of 50 ms pass without a call."""
+    export = Export()
+    for number, at in enumerate([0, 1_000_000, 2_000_000, 44_000_000, 45_000_000], start=1):
+        export.api("cudaLaunchKernel", at, at + 5_000, number)
+        export.kernel("check", at + 10_000, at + 900_000, number)
+        export.api("cudaDeviceSynchronize", at + 6_000, at + 902_000, number + 10)
+    run = sightline.open(str(export.write(tmp_path / "a.sqlite")))
+    (found,) = answers(run, "host-late")
+    assert found.title == "The host works on its own between GPU calls"
+    assert "in the program's own code, without a call to the GPU" in found.summary
+    assert found.cost_ns == pytest.approx(44_010_000 - 2_900_000, rel=1e-3)
+    assert "where it only checks" in found.fix
+    assert "--cpu-stacks perf_event" in found.fix

@@ -40,6 +40,8 @@ _SYSTEM = (
 _WIDTH = 40  # of a name: three stand in a line
 # Calls in which a program is; driver calls lie inside those of the runtime.
 _CALLS = ["runtime", "driver", "mpi", "library", "os"]
+# How such a line ends where nothing but the program itself ran between two calls.
+OWN_CODE = "in the program's own code"
 # What compilers put around a launch in the triple-chevron syntax: no place that a person knows.
 _HIDDEN = r"^__?(?:cuda|hip)(?:Push|Pop)CallConfiguration"
 
@@ -238,7 +240,6 @@ def _describe_calls_around(host: pl.DataFrame, gaps: pl.DataFrame) -> list[str]:
         .filter(2 * pl.col("duration_ns") > sum_column(gaps, "duration_ns"))
     )
     return [
-        f"most of it lies between the end of  {before}  and the next  {launch}: in the program's "
-        "own code"
+        f"most of it lies between the end of  {before}  and the next  {launch}: {OWN_CODE}"
         for before, launch, _ in pairs.rows()
     ]

@@ -248,8 +248,8 @@ def _tell_neighbors(run: Run, gaps: pl.DataFrame) -> Iterator[str]:
     if count >= MANY and 2 * ns >= sum_column(gaps, "duration_ns"):
         yield (
             f"{format_ns(ns)} of it in {format_several(count, 'gap')} between "
-            f"{shorten_kernel_name(first)} and {shorten_kernel_name(then)}: what the host does there "
-            "comes back in each round"
+            f"{shorten_kernel_name(first)} and {shorten_kernel_name(then)}: the host "
+            "is at work there, in each round"
         )
 
 

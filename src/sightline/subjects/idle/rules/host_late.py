@@ -49,6 +49,7 @@ from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
 from sightline.diagnosis.ranking import NARROW
 from sightline.replay.replay import shorten_calls, shorten_thinking
 from sightline.subjects.idle.rules._thinking import (
+    OWN_CODE,
     describe_thinking,
     find_collector,
     find_function,
@@ -74,6 +75,7 @@ _TITLE_WIDTH = 48
 # The C library's and Python's functions that read a line or a character from whoever types it.
 _PROMPTS = r"^(?:f?getc(?:har)?|_IO_getc|f?gets|f?scanf|getline|readline)\b|built-in function input"
 _ELSE = "does something else."
+_ON_ITS_OWN = "The host works on its own between GPU calls"
 _MAYBE_AWAY = "computing, or was not scheduled"
 
 
@@ -100,6 +102,8 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     collector = find_collector(run, mine)
     sampled = None if mine.place or collector else find_function(run, mine)
     place = mine.place or sampled
+    # Of Python it is not known whether its own code or the interpreter's callees took the time.
+    on_its_own = not (collector or place) and _is_in_own_code(lines) and not _is_python(run)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
@@ -108,9 +112,13 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        f"The GPU is idle for {format_pct(mine.pct)} of the window because the host launches the "
-        "next work late: the launching thread "
-        + (f"{collector.deed}." if collector else f"is in {place}." if place else _ELSE),
+        f"The GPU is idle for {format_pct(mine.pct)} of the window "
+        + (
+            "while the host works in the program's own code, without a call to the GPU."
+            if on_its_own
+            else "because the host launches the next work late: the launching thread "
+            + (f"{collector.deed}." if collector else f"is in {place}." if place else _ELSE)
+        ),
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
             lines,
@@ -123,14 +131,18 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix=collector.avoid if collector else _advise(run, mine, place, lines),
+            fix=collector.avoid
+            if collector
+            else _shorten_own(run)
+            if on_its_own
+            else _advise(run, mine, place, lines),
             verify="sightline stats idle AFTER: total_ns of host_late",
             cause="no wait, data loading or allocation is recorded there: the thread was "
             + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
             sources=("HolisticTraceAnalysis: host_wait",),
         ),
         confidence="medium",
-        title=_name(collector.deed if collector else None, place),
+        title=_ON_ITS_OWN if on_its_own else _name(collector.deed if collector else None, place),
     )
     if mine.place and re.search(_PROMPTS, mine.place):
         found = replace(
@@ -180,18 +192,41 @@ def _advise(run: Run, mine: Claim, place: str | None, lines: list[str]) -> str:
 
 def _name_first(run: Run) -> str:
     """What to do where nothing recorded names what the host did."""
-    is_kineto = (run.table("recordings").get_column("format") == "kineto").any()
-    see = (
-        "profile(with_stack=True) names the lines"
-        if is_kineto
-        else "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines"
-        if read_world(run).language == "python"
-        else "sightline run --cpu-stacks perf_event -- PROGRAM  names the functions"
-    )
     return (
-        f"find out what the host runs there ({see}; host_op in sightline stats idle_rules has what "
-        "is known), and move it to another thread or process, or out of the step"
+        f"find out what the host runs there ({_name_how(run)}; host_op in sightline stats "
+        "idle_rules has what is known), and move it to another thread or process, or out of the "
+        "step"
     )
+
+
+def _shorten_own(run: Run) -> str:
+    """What to do about a program's own work between two calls."""
+    return (
+        "shorten what the program does there (checking results, preparing data, files): on all "
+        "cores with -O3, on the GPU or ahead on another thread; leave it out of what is timed "
+        f"where it only checks; {_name_how(run)}"
+    )
+
+
+def _name_how(run: Run) -> str:
+    """Which recording names what the host does."""
+    if _is_kineto(run):
+        return "profile(with_stack=True) names the lines"
+    if _is_python(run):
+        return "sightline run --cpu-stacks py-spy -- PROGRAM  names the lines"
+    return "sightline run --cpu-stacks perf_event -- PROGRAM  names the functions"
+
+
+def _is_in_own_code(lines: list[str]) -> bool:
+    return any(line.endswith(OWN_CODE) for line in lines)
+
+
+def _is_kineto(run: Run) -> bool:
+    return bool((run.table("recordings").get_column("format") == "kineto").any())
+
+
+def _is_python(run: Run) -> bool:
+    return _is_kineto(run) or read_world(run).language == "python"
 
 
 def _is_known_why_away(run: Run) -> bool:
