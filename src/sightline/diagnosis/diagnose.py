@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.diagnosis.algorithms import name_algorithms
 from sightline.diagnosis.api_names import drop_versions
 from sightline.diagnosis.build import abstain
 from sightline.diagnosis.next_recording import name_checks
@@ -73,7 +74,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     once = mark_one_offs(run, absorb_symptoms(priced, rules), rules)
     ranked = rank_findings(once, rules, window_ns=window_ns or _sum_profiled(run))
     shown = ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
-    return name_checks(recorded, shown)
+    return name_checks(recorded, name_algorithms(run, shown))
 
 
 def load_rules_for(run: Run) -> list[Any]:

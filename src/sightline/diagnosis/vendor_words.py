@@ -37,6 +37,9 @@ _AMD: _Words = (
     (r"\bCUDA_MODULE_LOADING=\w+", "loading all modules at the start"),
     (r"\bcuBLAS\w*", "hipBLASLt"),
     (r"\bcuDNN\b", "MIOpen"),
+    (r"\bcuFFT\b", "hipFFT"),
+    (r"\bcuSPARSE\b", "hipSPARSE"),
+    (r"\bCUB\b", "hipCUB"),
     (r"\b(?:T|t)ensor (?:C|c)ore", "matrix core"),
     (r"\bNVLink\b", "Infinity Fabric"),
     (r"\bNVTX\b", "roctx"),
@@ -114,3 +117,8 @@ def translate_advice(text: str | None, vendor: str) -> str | None:
     for pattern, words in _WORDS[vendor]:
         text = re.sub(pattern, words, text)
     return text
+
+
+def translate_for(vendor: str | None, text: str) -> str:
+    """The text for the vendor's GPUs; as it is for those that it was written for."""
+    return text if vendor not in _WORDS else translate_advice(text, vendor) or ""

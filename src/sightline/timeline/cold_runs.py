@@ -22,7 +22,7 @@ _THROUGHOUT_PCT, _LEAST_LOADS = 20.0, 20
 # PyTorch's allocator keeps what it has taken from the driver, and takes more only where it never
 # held as much before (PyTorch, "CUDA semantics", memory management): a pass that does so again and
 # again is one that never ran before. Ten times, and over half of the window (ours: the forward pass
-# of a small network did 14 times; one that tries other sizes once in a while does it once or twice).
+# of a small network did 14 times; one that tries other sizes now and then does it once or twice).
 _TAKES_MEMORY, _LEAST_TAKEN, _SPREAD = r"^(?:cuda|hip)Malloc(?:_v\d+)?$", 10, 0.5
 
 

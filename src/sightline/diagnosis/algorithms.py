@@ -1,0 +1,58 @@
+"""Beside the first finding about a profiled kernel: what is faster than a first version of it.
+
+A kernel profiler sees how a kernel runs, and not that its algorithm has a better one; its name
+often tells which one it is (timeline/own_kernels.tsv).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sightline.core.algebra.kernel_libraries import find_library
+from sightline.core.model.declare import Finding
+from sightline.core.model.run import Run
+from sightline.diagnosis.vendor_words import translate_for
+from sightline.timeline.own_kernels import find_algorithm
+from sightline.timeline.world import read_world
+
+# At the memory's rate these are as fast as they get: each element is moved once.
+_MOVES_ONCE = ("reduction", "scan", "transpose", "histogram", "stencil")
+_AT_MEMORY = "ncu-memory-limit"
+# Thrust, "thrust::sort": keys of built-in types in the default order are sorted by radix, all
+# others by merging, which passes over the data once for each doubling.
+_MERGES = r"MergeSort|merge_sort"
+_BY_RADIX = (
+    "keys of built-in types in the default order (thrust::less, thrust::greater) are sorted by "
+    "radix, in fewer passes: leave the own comparator out, or call cub::DeviceRadixSort"
+)
+
+
+def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
+    """The findings, in order; the first of each own kernel that a finding is about says it."""
+    if not run.rows("profiled_kernels"):
+        return list(found)
+    vendor = read_world(run).vendor
+    seen: set[str] = set()
+    told = []
+    for finding in found:
+        kernel = finding.where.get("kernel")
+        is_first = "estimate_pct" in finding.where and not finding.abstained and kernel not in seen
+        told.append(_add_algorithm(finding, kernel, vendor) if is_first else finding)
+        if is_first:
+            seen.add(kernel)
+    return told
+
+
+def _add_algorithm(finding: Finding, kernel: str, vendor: str | None) -> Finding:
+    is_library = find_library(kernel) is not None
+    if is_library and re.search(_MERGES, kernel):
+        return replace(finding, fix=f"{translate_for(vendor, _BY_RADIX)}; else {finding.fix}")
+    algorithm = None if is_library else find_algorithm(kernel)
+    if algorithm is None or not finding.fix:
+        return finding
+    if finding.rule == _AT_MEMORY and algorithm.algorithm in _MOVES_ONCE:
+        return finding
+    advice = translate_for(vendor, algorithm.advice)
+    return replace(finding, fix=f"{finding.fix}. Before tuning it: {advice}")
