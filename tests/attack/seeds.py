@@ -16,6 +16,7 @@ import synth_rocm
 from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
+from formats import test_nvprof as nvprof_file
 from formats import test_nvprof_csv as nvprof
 from formats import test_proton_cycles as cycles
 from formats import test_slurm as slurm
@@ -157,6 +158,7 @@ def write_seeds(folder: Path) -> list[Seed]:
     path = folder / "nvprof.csv"
     path.write_text(nvprof.GPU + nvprof.API)
     seeds.append(Seed("nvprof_csv", path))
+    seeds.append(Seed("nvprof", nvprof_file.write_file(folder / "timeline.nvvp")))
     path = folder / "memory.json"
     path.write_text(memory.document(memory.ENTRY, memory.ENTRY))
     seeds.append(Seed("torch_memory", path))

@@ -149,7 +149,8 @@ def make_findings(
         worst = max(group, key=lambda h: h.case.time_ns * h.gain_pct)
         gain = sum(h.case.time_ns * h.gain_pct / 100 for h in group)
         pct = 100 * gain / total
-        if 0 < pct < NOTHING_PCT:
+        took = sum(h.case.time_ns for h in group)
+        if 0 < pct < NOTHING_PCT or 0 < 100 * took < NOTHING_PCT * total:
             continue
         scope = "global" if worst.weight_pct is None else "local"
         sentence = summary.format(worst.evidence) if isinstance(summary, str) else summary(worst)
@@ -165,7 +166,7 @@ def make_findings(
                     *([] if worst.evidence[1:] in sentence else [worst.evidence]),
                     *([worst.describe_estimate()] if worst.gain_pct or not about_limit else []),
                     _count_launches(len(group), len(every))
-                    + f", {format_ns(sum(h.case.time_ns for h in group))}",
+                    + f", {format_ns(took)}",
                     *([] if line is None else [_describe_hot_line(line)]),
                     *leading.get((name, subject), ()),
                 ),

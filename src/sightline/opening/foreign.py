@@ -33,6 +33,11 @@ _FOREIGN = (
         _ROCM,
     ),
     Foreign(
+        rb'\A\s*(?:<\?xml[^>]*>\s*)?<session version="\d+" name="[^"]*\.nvvp"',
+        "it is a session of the Visual Profiler, which names its recordings and holds none",
+        "Give what the program's profile was saved to:  nvprof -o FILE.nvprof -- PROGRAM",
+    ),
+    Foreign(
         rb'^"?Node_Id"?,"?Logical_Node_Id"?,"?Agent_Type"?,',
         "it is rocprofv3's list of a machine's agents, without kernels",
         "Give the folder with its traces; where they are empty, nothing was recorded.",

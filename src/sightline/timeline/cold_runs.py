@@ -15,6 +15,8 @@ from sightline.timeline.world import read_world
 # loading; in none that repeats anything is it so.
 _IDLE_PCT, _PAUSES, _MOST_PCT, _LOADING_PCT = 85.0, 10, 90.0, 10.0
 _LEAST_STEPS = 3
+# A call for memory that takes so long sets a context or a library up, as for allocator-churn.
+_SET_UP_NS = 100_000_000
 _CACHING = ("pytorch", "vllm", "sglang")
 # A first step of a model loads its kernels one by one (ours: twenty pauses, a fifth of the idle
 # time; the recordings above have up to five).
@@ -44,8 +46,11 @@ def _find_cold_pauses(run: Run) -> pl.DataFrame:
     longest = gaps.sort("duration_ns", "start_ns", descending=[True, False]).head(_PAUSES)
     loading = gaps.filter(pl.col("rule") == causes.CODE_LOADING)
     loading_pct = 100 * sum_column(loading, "duration_ns") / max(idle, 1)
+    set_up = gaps.filter(pl.col("rule") == causes.ALLOCATION, pl.col("duration_ns") >= _SET_UP_NS)
+    set_up_pct = 100 * sum_column(set_up, "duration_ns") / max(idle, 1)
     is_cold = (
-        100 * sum_column(longest, "duration_ns") >= _MOST_PCT * idle and loading_pct >= _LOADING_PCT
+        100 * sum_column(longest, "duration_ns") >= _MOST_PCT * idle
+        and loading_pct + set_up_pct >= _LOADING_PCT
     )
     if is_cold or _loads_throughout(loading, loading_pct) or list_growth(run).height:
         return longest

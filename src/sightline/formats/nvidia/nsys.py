@@ -14,7 +14,9 @@ IMPORTER = Importer(
     name="nsys",
     label="Nsight Systems SQLite export",
     strong=(
-        rb"^SQLite format 3\x00.*CREATE TABLE (?:TARGET_INFO_SESSION_START_TIME|"
+        # nvprof has tables of the same names, and its texts in one of another name.
+        rb"^SQLite format 3\x00(?!.*CREATE TABLE StringTable\(\s*_id_ ).*CREATE TABLE "
+        rb"(?:TARGET_INFO_SESSION_START_TIME|"
         rb"CUPTI_ACTIVITY_KIND_|META_DATA_EXPORT|EXPORT_META_DATA|ENUM_NSYS)",
     ),
     weak=(rb"^SQLite format 3\x00",),

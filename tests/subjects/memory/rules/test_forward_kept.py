@@ -70,6 +70,6 @@ def test_a_backward_pass_may_have_been_meant_where_memory_ran_out(tmp_path: Path
         fix="compute them again in the backward pass",
     )
     assert found.title == "Results of the forward pass fill the memory"
-    (first,) = [f for f in answers(run, "out-of-memory")]
+    (first,) = answers(run, "out-of-memory")
     assert "compute activations again" in first.fix
     assert "torch.inference_mode() where nothing is trained" in first.fix

@@ -29,6 +29,19 @@ def test_the_busiest_part_of_the_sm(tmp_path: Path) -> None:
     )
 
 
+def test_the_unit_that_serves_them_is_no_other_part(tmp_path: Path) -> None:
+    adu = "sm__inst_executed_pipe_adu.avg.pct_of_peak_sustained_elapsed"
+    assert_speaks(
+        profiled(tmp_path, METRICS | {adu: 97.0, SM: 97.0}),
+        RULE,
+        cost_ns=7526,
+        gain_ns=7526,
+        evidence=["constant cache is busy for 96.0 %", "then memory, at 24.0 %"],
+        fix="shared memory",
+        severity="warning",
+    )
+
+
 @pytest.mark.parametrize(
     "change",
     [{CONSTANTS: 59.9, SM: 59.9}, {ISSUED: 97.0, SM: 97.0}],

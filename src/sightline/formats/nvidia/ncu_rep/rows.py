@@ -79,12 +79,7 @@ class Rows:
 
     def _kernel(self, kernel_id: int, kind: str, result: Row, totals: dict[str, Value]) -> Row:
         name = result.get("DemangledName") or result.get("FunctionName")
-        grid, block = result.get("GridSize", {}), result.get("BlockSize", {})
-        sizes = {
-            f"{what}_{axis}": _int(triple.get(axis.upper()))
-            for what, triple in (("grid", grid), ("block", block))
-            for axis in "xyz"
-        }
+        sizes = _read_sizes(result, totals)
         cluster = {
             f"cluster_{axis}": _int(totals.get(f"launch__cluster_dim_{axis}")) for axis in "xyz"
         }
@@ -205,6 +200,20 @@ class Rows:
                         "period_cycles": period,
                     }
                 )
+
+
+def _read_sizes(result: Row, totals: dict[str, Value]) -> dict[str, int | None]:
+    """The grid in blocks and the block in threads.
+
+    Reports of 2020 have the grid in threads, as OpenCL does; their metrics have it in blocks.
+    """
+    sizes = {
+        f"{what}_{axis}": _int(result.get(field, {}).get(axis.upper()))
+        for what, field in (("grid", "GridSize"), ("block", "BlockSize"))
+        for axis in "xyz"
+    }
+    blocks = {f"grid_{axis}": _int(totals.get(f"launch__grid_dim_{axis}")) for axis in "xyz"}
+    return sizes | (blocks if all(blocks.values()) else {})
 
 
 def _int(value: Any) -> int | None:

@@ -37,18 +37,21 @@ from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("ncu-constant-divergence", "Constants read at different addresses", explains=WAITS)
 WARP = 32
+# The address divergence unit serves the loads of constants (Kernel Profiling Guide, "Pipelines"):
+# it is as busy as their cache is, with the same work.
+_WITH_THEM = (CONSTANTS, "adu")
 
 
 def _hit(case: Case) -> Hit | None:
     used = case.use(CONSTANTS)
-    others = [pct for part in PARTS if part != CONSTANTS and (pct := case.use(part)) is not None]
-    if used is None or used < LATENCY_PCT or used < max(others, default=0.0):
+    others = [case.use(part) or 0.0 for part in PARTS if part not in _WITH_THEM]
+    if used is None or used < LATENCY_PCT or used < max(others):
         return None
     return relieve(
         case,
         {SM: 100 * (1 - 1 / WARP)},
         f"the constant cache is busy for {format_pct(used)} of the time",
-        parts={CONSTANTS: 100 * (1 - 1 / WARP)},
+        parts=dict.fromkeys(_WITH_THEM, 100 * (1 - 1 / WARP)),
     )
 
 
