@@ -33,6 +33,22 @@ def test_one_slice_of_the_l2(tmp_path: Path) -> None:
     )
 
 
+WHOLE_SLICE = "lts__throughput.max.pct_of_peak_sustained_elapsed"
+
+
+@pytest.mark.parametrize(
+    ("atomic", "whole", "speaks"), [(46.0, 72.0, True), (30.0, 72.0, False), (46.0, 55.0, False)]
+)
+def test_a_slice_that_is_full_of_atomics(
+    tmp_path: Path, atomic: float, whole: float, speaks: bool
+) -> None:
+    """Its atomic unit is half of what it does, or more."""
+    slices = {SLICES.format("max"): atomic, SLICES.format("avg"): 2.9, WHOLE_SLICE: whole}
+    found = answers(profiled(tmp_path, UNITS | slices | COUNTED), RULE)
+    assert bool(found) is speaks
+    assert all("one slice of the L2 busy for 72.0 %" in f.summary for f in found)
+
+
 def test_shared_memory(tmp_path: Path) -> None:
     """72 of the L1's 90 %: 18 % are left of it, and the SM needs 30 %."""
     counted = {OPCODES: (1000.0, {"ATOMS.ADD": 600, "LDG.E": 400})}

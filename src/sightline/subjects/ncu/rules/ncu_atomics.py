@@ -14,7 +14,8 @@ Evidence
 
 Threshold
     The busiest slice, or shared memory by atomics, at 60 % of its peak or more, and more than any
-    other unit (Speed of Light: from 60 % on a unit is well utilized). Where nobody counted that:
+    other unit (Speed of Light: from 60 % on a unit is well utilized); of a slice its atomic unit
+    alone, or all of it where that unit is half of it or more (ours). Where nobody counted that:
     atomics are executed, no unit is at 60 %, and the line with most samples is an atomic
     operation. Estimate, global: without the waits, the kernel is as long as the busiest other unit
     needs.
@@ -49,6 +50,9 @@ RULE = Rule(
     explains=(*WAITS, "ncu-imbalance", "ncu-wavefronts", "ncu-occupancy-achieved"),
 )
 _SLICES = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
+# All that the busiest slice does: of atomics on one address it passes on one each second cycle, so
+# that their unit, counted alone, is at half of its peak where the slice is full.
+_SLICE = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum.pct_of_peak_sustained_elapsed"
 # CUDA's functions, the classes of libcu++, Triton's and Numba's.
 _CALL = re.compile(r"\batomic\w*|\bred\.|\batom\.", re.IGNORECASE)
@@ -63,6 +67,9 @@ def _hit(case: Case) -> Hit | None:
     busiest, mean = (case.get(_SLICES.format(which)) for which in ("max", "avg"))
     shared, other = case.get(_SHARED) or 0.0, case.find_next_limit({})
     least = max(LATENCY_PCT, 0.0 if other is None else other.pct)
+    whole = case.get(_SLICE) or 0.0
+    if busiest is not None and busiest < whole <= 2 * busiest:
+        busiest = whole
     if busiest is not None and busiest >= least:
         return Hit(
             case,
@@ -103,7 +110,7 @@ def _count(instructions: float) -> str:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(*(_SLICES.format(which) for which in ("max", "avg")), _SHARED, TIME),
+    metrics=(*(_SLICES.format(which) for which in ("max", "avg")), _SLICE, _SHARED, TIME),
     record="--set full",
     fix="add up in registers and shared memory first and have one atomic operation a block, or "
     "spread it over several copies that are added at the end",
