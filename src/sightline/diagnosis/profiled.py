@@ -165,8 +165,7 @@ def make_findings(
                 (
                     *([] if worst.evidence[1:] in sentence else [worst.evidence]),
                     *([worst.describe_estimate()] if worst.gain_pct or not about_limit else []),
-                    _count_launches(len(group), len(every))
-                    + f", {format_ns(took)}",
+                    _count_launches(len(group), len(every)) + f", {format_ns(took)}",
                     *([] if line is None else [_describe_hot_line(line)]),
                     *leading.get((name, subject), ()),
                 ),

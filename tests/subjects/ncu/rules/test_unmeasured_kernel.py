@@ -45,6 +45,17 @@ def test_silence(tmp_path: Path) -> None:
     assert_silent(kernels(tmp_path / "b", measured, measured), RULE)
 
 
+def test_counters_alone_tell_nothing_of_time(tmp_path: Path) -> None:
+    """As of `ncu --metrics` with a few of them; SOL or a duration of one kernel would tell."""
+    loaded = {"l1tex__t_bytes.sum": 1e9}
+    (found,) = answers(kernels(tmp_path / "a", loaded, loaded), RULE)
+    assert (found.title, found.states_limit) == ("Kernels counted, not timed", True)
+    assert "2 launches of 2 kernels, without durations" in found.evidence[0]
+    assert "--set full" in (found.fix or "")
+    measured = kernels(tmp_path / "b", loaded, {SM: 50.0})
+    assert "Kernels counted" not in [f.title for f in sightline.findings(measured)]
+
+
 def test_its_name_is_no_tool_of_one_vendor() -> None:
     """It is asked on AMD's profiles, too, whose screen shows the rule's name."""
     assert "ncu" not in RULE

@@ -42,9 +42,10 @@ from typing import Any
 import polars as pl
 
 from sightline.core.algebra.scalars import find_largest, sum_column
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_pct, format_several
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
 from sightline.subjects.idle.rules._parts import (
@@ -131,7 +132,7 @@ def _check_cold(run: Run) -> Iterator[Finding]:
         f"This is a first run: {format_several(pauses.height, 'pause')} take {format_ns(ns)}, "
         f"{format_pct(100 * ns / whole)} of the window, in which code or memory is set up for the "
         f"first time. All the rest is {rest}, and nothing in it repeats.",
-        Evidence(lines[:MOST_LINES], where={SEGMENT: "start-up"}),
+        Evidence([*lines[:MOST_LINES], *_describe_work(run)], where={SEGMENT: "start-up"}),
         Advice(
             fix="warm up, then record several steps: of a first run nobody can say what each one "
             "would cost",
@@ -142,6 +143,24 @@ def _check_cold(run: Run) -> Iterator[Finding]:
         severity="info",
         title="Nothing but a first run",
         states_limit=True,
+    )
+
+
+def _describe_work(run: Run) -> Iterator[str]:
+    """What the device did beside the pauses: its longest kernel, and all copies."""
+    every = run.ask("kernels")
+    if every.is_empty():
+        return
+    each = every.group_by("name").agg(pl.col("instances", "total_ns").sum())
+    name, n, ns = each.sort("total_ns", "name", descending=[True, False]).row(0)
+    copies = run.table("device_ops", ["kind", "start_ns", "end_ns"]).filter(
+        pl.col("kind").is_in(["memcpy", "memset"])
+    )
+    copied = sum_column(copies.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
+    yield (
+        f"beside them the GPU worked: {format_ns(ns)} of {format_ns(sum_column(each, 'total_ns'))} "
+        f"in {format_count(n)} × {shorten_kernel_name(name)}"
+        + (f"; {format_ns(copied)} in copies" if copied else "")
     )
 
 

@@ -12,6 +12,8 @@ Evidence
     collected for them. Where their arithmetic was counted, what that is of the GPU's peak: far from
     it, memory accesses or waiting take the time.
 
+    Where no kernel's duration or throughput was collected at all, that is said of all of them.
+
 Threshold
     A twentieth of the profiled time (ours: less is a note in any other rule, too). Half of it
     leads: it outweighs all others together.
@@ -69,6 +71,9 @@ def check(run: Run) -> Iterator[Finding]:
     whole = sum(times.values())
     missing = sorted(set(times) - measured, key=lambda kernel: -times[kernel])
     lost = sum(times[name] for name in missing)
+    # Where only stalls were sampled nobody wanted counters.
+    if missing and not whole and not measured and not run.rows("pc_samples"):
+        yield _report_counted(counts)
     if not missing or not whole or lost < LEAST * whole:
         return
     name, is_most = missing[0], times[missing[0]] >= MOST * whole
@@ -99,6 +104,31 @@ def check(run: Run) -> Iterator[Finding]:
         severity="info",
         confidence="high",
         states_limit=lost >= MOST * whole,
+    )
+
+
+def _report_counted(counts: dict[str, int]) -> Finding:
+    """Where only some counters were asked for: not even what takes the time is known."""
+    return build_finding(
+        RULE,
+        "Of no kernel it is known how long it took, or how near it came to what the GPU can do: "
+        "only some counters were collected, which do not tell what binds a kernel.",
+        Evidence(
+            [
+                f"{format_several(sum(counts.values()), 'launch', 'launches')} of "
+                f"{format_several(len(counts), 'kernel')}, without durations and throughputs",
+                "what the program itself measures under ncu holds the replays of each kernel",
+            ],
+        ),
+        Advice(
+            fix="ncu --set full ...  (or at least  --section SpeedOfLight), for one launch of each "
+            "kernel:  -k regex:NAME -c 1",
+            verify="sightline findings AFTER",
+        ),
+        title="Kernels counted, not timed",
+        severity="info",
+        confidence="high",
+        states_limit=True,
     )
 
 
