@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sightline.core.text import fit_text, fit_texts
+from sightline.core.text import begin_lower, fit_text, fit_texts
 
 
 @given(st.text(max_size=200), st.integers(2, 100))
@@ -45,3 +45,10 @@ def test_texts_that_differ_where_they_are_cut_are_told_apart() -> None:
 @given(st.lists(st.text(max_size=60), max_size=6), st.integers(4, 40))
 def test_fitted_texts_are_no_wider(texts: list[str], width: int) -> None:
     assert all(len(text) <= width for text in fit_texts(texts, width))
+
+
+def test_a_sentence_within_another_keeps_its_acronym() -> None:
+    assert begin_lower("GPU idle: start-up") == "GPU idle: start-up"
+    assert begin_lower("The host waits") == "the host waits"
+    assert begin_lower("A") == "a"
+    assert begin_lower("") == ""

@@ -54,6 +54,15 @@ def test_times_that_were_not_collected_are_no_zeros(tmp_path):
     assert "0 ns" not in text
 
 
+def test_a_name_is_judged_by_what_takes_its_time(tmp_path):
+    """Four small launches that latency binds, and one of 90 µs at the memory's rate."""
+    small = [Kernel(name="conv", metrics={TIME: 2e3, SM: 5.0, MEMORY: 9.0}) for _ in range(4)]
+    large = Kernel(name="conv", metrics={TIME: 90e3, SM: 20.0, MEMORY: 90.0})
+    text = "\n".join(print_kernels(answer_run(opened(tmp_path, report([*small, large])))))
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("conv")]
+    assert row[-1] == "memory"
+
+
 def test_columns_have_the_vendors_words(tmp_path):
     kernel = Kernel(name="scale", metrics={TIME: 1e9, SM: 5.0, MEMORY: 6.0})
     data = answer_run(opened(tmp_path, report([kernel])))

@@ -69,6 +69,11 @@ def capitalize(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
+def begin_lower(sentence: str) -> str:
+    """A sentence as it stands within another: its first word small, unless it is an acronym."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
+
+
 def make_printable(text: str) -> str:
     """The text without control characters: they steer terminals, and no XML may hold them."""
     if text.isprintable():

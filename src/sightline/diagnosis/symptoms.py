@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sightline.core.model.declare import Finding, Rule
+from sightline.core.text import begin_lower
 
 _LOUD = ("critical", "warning", "info")
 # Gains that differ by less are one and the same time: what bounds them is the same (ours: estimates
@@ -103,5 +104,5 @@ def _name_symptoms(cause: Finding, symptoms: Sequence[Finding]) -> Finding:
     if not symptoms:
         return cause
     titles = dict.fromkeys(f.title.split(":")[0] for f in symptoms)
-    line = f"seen also as: {', '.join(t[:1].lower() + t[1:] for t in titles)}"
+    line = f"seen also as: {', '.join(map(begin_lower, titles))}"
     return replace(cause, evidence=(*cause.evidence, line))

@@ -35,13 +35,25 @@ def list_kernel_rows(run: Run) -> list[dict[str, Any]]:
             duration_ns=pl.when(pl.col("duration_ns").count() > 0).then(
                 pl.col("duration_ns").sum()
             ),
-            verdict=pl.col("verdict").drop_nulls().mode(maintain_order=True).first(),
             limiter=pl.col("limiter").first(),
         )
+        .join(_judge_most(joined), on="name", how="left", maintain_order="left", nulls_equal=True)
         .with_columns(pl.col(_SHARES).fill_nan(None))
         .sort("duration_ns", descending=True, nulls_last=True, maintain_order=True)
     )
     return rows.to_dicts()
+
+
+def _judge_most(executions: pl.DataFrame) -> pl.DataFrame:
+    """Each name's verdict: what holds for most of its time, or executions where none was timed."""
+    time = pl.col("duration_ns").fill_null(0).sum()
+    judged = executions.drop_nulls("verdict").group_by("name", "verdict", maintain_order=True)
+    return (
+        judged.agg(time, n=pl.len())
+        .sort("duration_ns", "n", descending=True, maintain_order=True)
+        .unique("name", keep="first", maintain_order=True)
+        .select("name", "verdict")
+    )
 
 
 def _weighted(share: str) -> pl.Expr:

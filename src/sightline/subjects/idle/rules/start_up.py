@@ -45,6 +45,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
+from sightline.core.text import begin_lower
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
@@ -86,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
             RULE,
             f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
             f"part of the {format_several(steps, 'step')} that repeat."
-            + (f" Most of it: {main.title[:1].lower()}{main.title[1:]}." if main else ""),
+            + (f" Most of it: {begin_lower(main.title)}." if main else ""),
             Evidence(list(list_parts(part, found_by_rule, copy)), where={SEGMENT: name}),
             Advice(
                 fix="nothing in the step; where it matters, "
