@@ -232,6 +232,7 @@ class HostThread(Clock):
                 op.start_ns = ops[-1].end_ns + costs.graph_gap_ns
                 op.end_ns = op.start_ns + duration
                 op.binding = BOUND_BY_GRAPH
+            op.grid, op.block = (432, 1, 1), (128, 1, 1)  # as of kernels that are launched alone
             op.graph_id, op.graph_node = graph_id, node
             ops.append(op)
         return ops
