@@ -19,6 +19,7 @@ from formats import test_nsys_trace_csv as nsys_csv
 from formats import test_nvprof as nvprof_file
 from formats import test_nvprof_csv as nvprof
 from formats import test_proton_cycles as cycles
+from formats import test_rocminfo as rocminfo
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
@@ -158,6 +159,9 @@ def write_seeds(folder: Path) -> list[Seed]:
     path = folder / "nvprof.csv"
     path.write_text(nvprof.GPU + nvprof.API)
     seeds.append(Seed("nvprof_csv", path))
+    path = folder / "rocminfo.txt"
+    path.write_text(rocminfo.TEXT)
+    seeds.append(Seed("rocminfo", path))
     seeds.append(Seed("nvprof", nvprof_file.write_file(folder / "timeline.nvvp")))
     path = folder / "memory.json"
     path.write_text(memory.document(memory.ENTRY, memory.ENTRY))

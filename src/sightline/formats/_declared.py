@@ -358,7 +358,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=5,
+        version=6,
         source='docs/formats/ncu.md',
     ),
     Importer(
@@ -658,6 +658,16 @@ IMPORTERS = (
         suffixes=('.json', '.csv', '.txt', '.log'),
         version=2,
         source='https://rocm.docs.amd.com/projects/rocm_smi_lib/en/latest/',
+    ),
+    Importer(
+        name='rocminfo',
+        label='rocminfo',
+        strong=(b'(?:\\A|\\n)=+\\s*\\r?\\nHSA System Attributes\\s*\\r?\\n',),
+        weak=(),
+        looks_like='HSA System Attributes, then HSA Agents',
+        suffixes=('.txt', '.log', '.out'),
+        version=1,
+        source='https://rocm.docs.amd.com/projects/rocminfo/en/latest/',
     ),
     Importer(
         name='rocpd',
@@ -1140,6 +1150,7 @@ LITERALS = {
     b'^\\d+,\\d+:\\d\\d:\\d\\d[:.]\\d+,(?:allocate|free|allocate failure),(?:0x)?[0-9a-fA-F]+,\\d+,': b',',
     b'\\A\\s*\\{\\s*"(?:card\\d+|system)"\\s*:\\s*\\{\\s*"': b'{',
     b'(?:\\A|\\n)device,(?:Temperature \\(Sensor|GPU |Average |Current Socket|VRAM|VIS_VRAM|GTT|[a-z]+clk clock|Fan |Performance|Max Graphics|Energy counter|Voltage|PCIe|Memory Activity)': b'device,',
+    b'(?:\\A|\\n)=+\\s*\\r?\\nHSA System Attributes\\s*\\r?\\n': b'\nHSA System Attributes',
     b'^SQLite format 3\\x00.*CREATE (?:TABLE|VIEW)[^(]{0,80}rocpd_': b'SQLite format 3\x00',
     b'^\\s*\\{\\s*"code"\\s*:\\s*\\[\\s*\\[\\s*"': b'"code"',
     b'^\\s*\\{\\s*"header"\\s*:\\s*\\[?\\s*"ISA': b'"header"',
