@@ -72,7 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
     missing = sorted(set(times) - measured, key=lambda kernel: -times[kernel])
     lost = sum(times[name] for name in missing)
     # Where only stalls were sampled nobody wanted counters.
-    if missing and not whole and not measured and not run.rows("pc_samples"):
+    if nvidia and not whole and not measured and not run.rows("pc_samples"):
         yield _report_counted(counts)
     if not missing or not whole or lost < LEAST * whole:
         return
