@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.timeline.sums import select_sums
 
 _MOST = 6
 
@@ -91,7 +92,7 @@ def _list_sums(run: Run) -> list[dict[str, Any]]:
         return []
     on_device = pl.col("kind") == "device"
     return (
-        run.table("call_sums")
+        select_sums(run)
         .filter(pl.col("duration_ns").is_not_null())
         .select(
             pl.when(on_device).then(pl.lit("device")).otherwise("layer").alias("layer"),
