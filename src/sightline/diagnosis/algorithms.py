@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sightline.core.algebra.kernel_libraries import find_library
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.diagnosis.vendor_words import translate_for
@@ -43,6 +44,22 @@ def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
         if is_first:
             seen.add(kernel)
     return told
+
+
+def advise_kernel(name: str) -> str:
+    """How to go on with a kernel of which only the name is known: an algorithm, and a profile."""
+    algorithm = None if find_library(name) else find_algorithm(name)
+    known = "" if algorithm is None else f"{algorithm.advice}; to see what holds it back, "
+    return (
+        f"{known}profile it, its launch shape (blocks and threads) first:  ncu --set full"
+        f"{choose_in_ncu(name)} -c 1"
+    )
+
+
+def choose_in_ncu(name: str) -> str:
+    """What makes Nsight Compute profile one kernel alone; empty without a name."""
+    word = re.match(r"\w*", shorten_kernel_name(name))
+    return f" -k regex:{word[0]}" if word and word[0] else ""
 
 
 def _add_algorithm(finding: Finding, kernel: str, vendor: str | None) -> Finding:

@@ -84,8 +84,8 @@ def _list_notes(parts: list[Part]) -> list[Quality]:
     notes = []
     if len(parts) > 1:
         text = (
-            f"{len(parts)} runs stand in the text: findings are about the last one with work of a "
-            "GPU, and no figures of two are added up"
+            "runs stand in the text: findings are about the last one with work of a GPU, and no "
+            "figures of two are added up"
         )
         remedy = "All of them:  sightline stats summed_runs FILE"
         notes.append(Quality("several_runs", "info", text, len(parts), remedy))

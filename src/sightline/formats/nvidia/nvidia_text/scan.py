@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from sightline.formats.nvidia.nvidia_text.lines import cut_cells, drop_marks, is_csv, is_rule
@@ -90,14 +91,20 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
 
 def _cut_row(line: str, header: list[str], columns: list[tuple[int, int]]) -> list[str] | None:
     """A row's cells; None for a line that is none: its first cell is no number."""
-    cells = cut_cells(line, len(header))
-    if len(cells) != len(header) and len(columns) == len(header) and not is_csv(line.strip()):
-        begins = [columns[0][0], *(end for _, end in columns[:-1])]
-        ends = [*(end for _, end in columns[:-1]), len(line)]
-        cells = [line[a:b].strip() for a, b in zip(begins, ends, strict=True)]
+    if len(columns) == len(header) and _keeps_to(line, columns):
+        ends = [end for _, end in columns[:-1]]
+        cells = [line[a:b].strip() for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]
+    else:
+        cells = cut_cells(line, len(header))
     if len(cells) != len(header) or not re.match(r"^\d[\d,]*(?:\.\d+)?%?$", cells[0]):
         return None
     return cells
+
+
+def _keeps_to(line: str, columns: list[tuple[int, int]]) -> bool:
+    """Whether a line is blank between all columns, and none of them is beyond its end."""
+    is_blank = all(not line[a[1] : b[0]].strip() for a, b in pairwise(columns))
+    return is_blank and len(line.rstrip()) > columns[-1][0] and "|" not in line[: columns[-1][0]]
 
 
 def _goes_on(line: str, header: list[str], columns: list[tuple[int, int]]) -> bool:
