@@ -17,6 +17,7 @@ from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
 from formats import test_nvidia_text as printed
+from formats import test_nvidia_text_traces as traces_of
 from formats import test_nvprof_csv as nvprof
 from formats import test_proton_cycles as cycles
 from formats import test_slurm as slurm
@@ -159,7 +160,7 @@ def write_seeds(folder: Path) -> list[Seed]:
     path.write_text(nvprof.GPU + nvprof.API)
     seeds.append(Seed("nvprof_csv", path))
     path = folder / "printed.log"
-    path.write_text(printed.NEW + printed.OLD + printed.OLDEST + printed.NVPROF)
+    path.write_text(printed.NEW + printed.OLD + printed.OLDEST + printed.NVPROF + traces_of.NSYS)
     seeds.append(Seed("nvidia_text", path))
     path = folder / "memory.json"
     path.write_text(memory.document(memory.ENTRY, memory.ENTRY))

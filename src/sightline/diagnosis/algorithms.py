@@ -20,6 +20,8 @@ from sightline.timeline.world import read_world
 
 # At the memory's rate these are as fast as they get: each element is moved once.
 _MOVES_ONCE = ("reduction", "scan", "transpose", "histogram", "stencil")
+# Frameworks whose users write operators, and no kernels.
+LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
 _AT_MEMORY = "ncu-memory-limit"
 # Thrust, "thrust::sort": keys of built-in types in the default order are sorted by radix, all
 # others by merging, which passes over the data once for each doubling.
@@ -46,9 +48,10 @@ def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
     return told
 
 
-def advise_kernel(name: str) -> str:
+def advise_kernel(run: Run, name: str) -> str:
     """How to go on with a kernel of which only the name is known: an algorithm, and a profile."""
-    algorithm = None if find_library(name) else find_algorithm(name)
+    is_own = find_library(name) is None and read_world(run).framework not in LAUNCHES_FOR_YOU
+    algorithm = find_algorithm(name) if is_own else None
     known = "" if algorithm is None else f"{algorithm.advice}; to see what holds it back, "
     return (
         f"{known}profile it, its launch shape (blocks and threads) first:  ncu --set full"

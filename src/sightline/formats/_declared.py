@@ -478,13 +478,13 @@ IMPORTERS = (
     Importer(
         name='nvidia_text',
         label='What nsys stats or nvprof printed (text)',
-        strong=(b'Time ?\\(%\\)(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)Total Time(?: \\(\\w{1,12}\\))?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)(?:Num Calls|Calls|Instances|Count|Operations|Category)[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}\\d{1,3}\\.\\d{1,4}(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)[\\d,]{1,30}', b'Total(?: \\(\\w{1,8}\\))?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)(?:Count|Operations)(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)A(?:vg|verage)\\b[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d,]{1,30}(?:\\.\\d{1,6})?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)[\\d,]{1,20}(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)', b'\\A(?:\\xef\\xbb\\xbf)?\\s*"?Time ?\\(%\\)"?,"?Total Time(?: ?\\(\\w{1,12}\\))?"?,', b'Time\\(%\\) +Time +Calls +Avg[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}(?:[A-Z][\\w ()]{1,30}:)? *[\\d.]{1,6}% +[\\d.]{1,12}(?:ns|us|ms|s) ', b'==\\d{1,10}== Profiling result:\\r?\\n[ \\t]*No kernels were profiled'),
+        strong=(b'Time ?\\(%\\)(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)Total Time(?: \\(\\w{1,12}\\))?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)(?:Num Calls|Calls|Instances|Count|Operations|Category)[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}\\d{1,3}\\.\\d{1,4}(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)[\\d,]{1,30}', b'Total(?: \\(\\w{1,8}\\))?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)(?:Count|Operations)(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)A(?:vg|verage)\\b[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d,]{1,30}(?:\\.\\d{1,6})?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)[\\d,]{1,20}(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)', b'\\A(?:\\xef\\xbb\\xbf)?\\s*"?Time ?\\(%\\)"?,"?Total Time(?: ?\\(\\w{1,12}\\))?"?,', b'Time\\(%\\) +Time +Calls +Avg[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}(?:[A-Z][\\w ()]{1,30}:)? *[\\d.]{1,6}% +[\\d.]{1,12}(?:ns|us|ms|s) ', b'Start +Duration +(?:Grid Size|Name)[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d.]{1,12}(?:ns|us|ms|s) +[\\d.-]', b'Start \\(\\w{1,8}\\) {1,20}(?:End \\(\\w{1,8}\\) {1,20})?Duration \\(\\w{1,8}\\)  [^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d,.]{1,30}  ', b'==\\d{1,10}== Profiling result:\\r?\\n[ \\t]*No kernels were profiled'),
         weak=(),
         looks_like='tables with Time (%), Total Time (ns), Instances …; or Type, Time(%), Time, Calls',
         suffixes=('.txt', '.log', '.out', '.csv'),
         version=1,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts',
-        in_logs=(b'Total Time', b'Time(%)', b'== Profiling result:'),
+        in_logs=(b'Total Time', b'Time(%)', b'== Profiling result:', b'Duration  '),
     ),
     Importer(
         name='nvprof_csv',
@@ -493,7 +493,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with "Start","Duration","Grid X",... or "Start","Duration","Name"',
         suffixes=('.csv', '.log', '.txt'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#nvprof',
     ),
     Importer(
@@ -1119,6 +1119,8 @@ LITERALS = {
     b'Total(?: \\(\\w{1,8}\\))?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)(?:Count|Operations)(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)A(?:vg|verage)\\b[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d,]{1,30}(?:\\.\\d{1,6})?(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)[\\d,]{1,20}(?:[ \\t]{2,}|[ \\t]*\\|[ \\t]*|"?,"?)': b'Total',
     b'\\A(?:\\xef\\xbb\\xbf)?\\s*"?Time ?\\(%\\)"?,"?Total Time(?: ?\\(\\w{1,12}\\))?"?,': b'Total Time',
     b'Time\\(%\\) +Time +Calls +Avg[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}(?:[A-Z][\\w ()]{1,30}:)? *[\\d.]{1,6}% +[\\d.]{1,12}(?:ns|us|ms|s) ': b'Time(%)',
+    b'Start +Duration +(?:Grid Size|Name)[^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d.]{1,12}(?:ns|us|ms|s) +[\\d.-]': b'Duration',
+    b'Start \\(\\w{1,8}\\) {1,20}(?:End \\(\\w{1,8}\\) {1,20})?Duration \\(\\w{1,8}\\)  [^\\n]{0,400}\\n(?:[^\\n]{0,4000}\\n){0,3}?[ \\t|/#*>]{0,60}[\\d,.]{1,30}  ': b'Duration (',
     b'==\\d{1,10}== Profiling result:\\r?\\n[ \\t]*No kernels were profiled': b'No kernels were profiled',
     b'(?:^|[\\r\\n])"Start","Duration",(?:"Grid X","Grid Y",|"Name")': b'"Start","Duration","',
     b'(?:\\A|\\n)(?:<PID:\\d+> )?Device Timeline \\(queue: \\w+\\): [^\\n]+ \\[ns\\] = \\d+ \\(': b'Device Timeline (queue: ',

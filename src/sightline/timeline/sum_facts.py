@@ -29,7 +29,8 @@ _PINS = r"MallocHost|HostAlloc|HostRegister"
 # Ours: a call that took so long, and so many times the mean of the others of its name, did what is
 # done once, such as creating the context (tenths of a second) or loading code.
 _LONG_NS, _TIMES = 5_000_000, 20
-_FEW = 10  # calls of a name that sets up: so few are no loop's
+# Calls of a name that sets up: so few are no loop's, nor are some that take that long each.
+_FEW, _SOME = 10, 100
 _SYNCHRONOUS = r"Async|Prefetch|Peer"
 _WAYS = (
     ("HtoD", r"HtoD|Host-to-Device|Host To Device"),
@@ -160,7 +161,8 @@ def _read_calls(sums: pl.DataFrame) -> pl.DataFrame:
     is_first = (pl.col("longest_ns") >= _LONG_NS) & (
         (pl.col("calls") == 1) | (pl.col("longest_ns") >= _TIMES * rest)
     )
-    is_few = (pl.col("group") == SETS_UP) & (pl.col("calls") <= _FEW)
+    is_long = (pl.col("calls") <= _SOME) & (pl.col("ns") >= _LONG_NS * pl.col("calls"))
+    is_few = (pl.col("group") == SETS_UP) & ((pl.col("calls") <= _FEW) | is_long)
     may_be_first = pl.col("group").is_in([SETS_UP, LAUNCHES, OTHER])
     once = (
         pl.when(is_few)

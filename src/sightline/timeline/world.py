@@ -25,7 +25,8 @@ _FRAMEWORKS = {
     "vllm": r"^vllm/|/vllm/|vllm::|_vllm_|^vllm\.",
     "pytorch": r"aten::|at::native|^torch/|c10::|c10d::|^triton_(?:poi|red|per)_|^ProfilerStep#",
     "jax": r"^jit_|^jax/|PjRt|^XlaModule|xla::|^Thunk|^jit\(",
-    "tensorrt": r"^trt_|nvinfer1::|^generatedNativePointwise|^ExecutionContext::enqueue|^TensorRT:",
+    "tensorrt": r"^trt_|nvinfer1::|genericReformat::|^__myl_|^generatedNativePointwise"
+    r"|^ExecutionContext::enqueue|^TensorRT:",
     "julia": r"CuDeviceArray<|CuDeviceVector<|CompilerMetadata<",
     "numba": r"^cudapy::|\[abi:v\d+\]\[abi:cw|numba/",
     "cupy": r"^cupy_|cupy/",

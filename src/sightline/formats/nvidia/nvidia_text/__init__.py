@@ -9,11 +9,12 @@ Formats: Nsight Systems User Guide, "Report Scripts" (2019 to 2025); CUDA Profil
 
 from __future__ import annotations
 
-from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._summaries import import_sums
+from sightline.formats.nvidia._nvprof import make_tables, note_no_host
 from sightline.formats.nvidia.nvidia_text.lines import list_lines
 from sightline.formats.nvidia.nvidia_text.nsys_parts import NsysReader
 from sightline.formats.nvidia.nvidia_text.nvprof_parts import DENIED, NOTHING, NvprofReader
@@ -40,6 +41,10 @@ IMPORTER = Importer(
         # A header of nvprof with a row of times below it, or that there is none.
         rb"Time\(%\) +Time +Calls +Avg" + _HEADER
         + rb"(?:[A-Z][\w ()]{1,30}:)? *[\d.]{1,6}% +" + _TIME + rb" ",
+        # A trace of nvprof, and of nsys.
+        rb"Start +Duration +(?:Grid Size|Name)" + _HEADER + _TIME + rb" +[\d.-]",
+        rb"Start \(\w{1,8}\) {1,20}(?:End \(\w{1,8}\) {1,20})?Duration \(\w{1,8}\)  " + _HEADER
+        + rb"[\d,.]{1,30}  ",
         rb"==\d{1,10}== Profiling result:\r?\n[ \t]*No kernels were profiled",
     ),
     weak=(),
@@ -47,7 +52,7 @@ IMPORTER = Importer(
     suffixes=(".txt", ".log", ".out", ".csv"),
     version=1,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
-    in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:"),
+    in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  "),
 )  # fmt: skip
 
 
@@ -66,7 +71,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             nvprof.take_table(item)
         if len(parts) > MOST_PARTS:
             break
-    known = [part for part in parts if part.sums or part.notes]
+    known = [part for part in parts if part.sums or part.notes or part.is_traced]
     if not known:
         raise DamagedError(f"cannot read {source.given}", why="no table of it has a whole row")
     rows = join_sizes(
@@ -75,8 +80,24 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for row in part.sums
     )
     notes += _list_notes(known)
-    tools = sorted({part.tool for part in known})
-    return import_sums(rows, " and ".join(tools), notes)
+    tool = " and ".join(sorted({part.tool for part in known}))
+    traced = [part for part in known if part.is_traced]
+    if not traced:
+        return import_sums(rows, tool, notes)
+    read = _import_trace(traced[-1], notes)
+    read.tables["call_sums"] = import_sums(rows, tool, []).tables["call_sums"]
+    return Imported(read.tables, Recording(tool), read.quality)
+
+
+def _import_trace(part: Part, notes: list[Quality]) -> Imported:
+    """The timeline of a run, of nvprof or nsys."""
+    if part.traces.ops or part.traces.calls:
+        notes += note_bad_lines(part.traces.lost, "row of a trace")
+        return part.traces.build(notes)
+    tables = make_tables(part.ops, part.calls, part.devices)
+    if part.ops and not part.calls:
+        notes.append(note_no_host())
+    return Imported(tables, Recording(part.tool), notes)
 
 
 def _list_notes(parts: list[Part]) -> list[Quality]:

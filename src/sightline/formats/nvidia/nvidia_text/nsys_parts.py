@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sightline.formats.nvidia._nsys_trace import make_table
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
-from sightline.formats.nvidia.nvidia_text.scan import SIZES, Found
+from sightline.formats.nvidia.nvidia_text.scan import SIZES, TRACE, Found
 from sightline.formats.nvidia.nvidia_text.sum_tables import list_rows, read_header
 
 # What stands above a table: the script's number and name, or a title.
@@ -51,6 +52,9 @@ class NsysReader:
     def take_table(self, table: Found) -> None:
         """A table's rows, into the run that it is of."""
         title = self._title
+        if table.kind == TRACE:
+            self._take_trace(table)
+            return
         header = read_header(table.header)
         rows = list(list_rows(title, header, table.rows))
         key = _name_table(table, rows)
@@ -59,6 +63,13 @@ class NsysReader:
         part = self._choose_part(key)
         part.had.add(key)
         part.sums += rows
+        self._title, self._number, self._fresh = "", None, False
+
+    def _take_trace(self, table: Found) -> None:
+        columns = make_table(table.header, table.rows)
+        part = self._choose_part(("trace", *sorted(columns.places)))
+        part.had.add(("trace", *sorted(columns.places)))
+        part.traces.add(columns)
         self._title, self._number, self._fresh = "", None, False
 
     def _choose_part(self, key: tuple[Any, ...]) -> Part:

@@ -12,9 +12,11 @@ from typing import Any
 from sightline.core.text import replace_surrogates
 from sightline.formats._summaries import COPY, FAULTS
 from sightline.formats.nvidia._cells import scale_figure
+from sightline.formats.nvidia._nvprof import read_row
 from sightline.formats.nvidia.nvidia_text.lines import cut_cells, drop_marks, is_csv
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
-from sightline.formats.nvidia.nvidia_text.scan import NVPROF, UNIFIED, Found
+from sightline.formats.nvidia.nvidia_text.printed_trace import read_printed
+from sightline.formats.nvidia.nvidia_text.scan import NVPROF, NVPROF_TRACE, UNIFIED, Found
 from sightline.formats.nvidia.nvidia_text.sum_tables import name_call, name_device_work
 
 OWN = re.compile(r"==(\d{1,10}|={2,6})==\s?(.*)$|^\s*(={6,8}) (\w.*)$")
@@ -55,6 +57,7 @@ class NvprofReader:
         self._table: str | None = None
         self._csv: tuple[list[str], list[str]] | None = None
         self._pid: str | None = None
+        self._header: list[str] = []
 
     def take_line(self, line: str) -> None:
         """A line that is no header: one of nvprof's own, or a row of the table above it."""
@@ -72,6 +75,8 @@ class NvprofReader:
             self._take_csv(plain)
         elif self._table == NVPROF and (row := _ROW.match(plain)) is not None:
             self._take_row(row)
+        elif self._table == NVPROF_TRACE:
+            self._take_trace(plain)
         elif self._table == UNIFIED and (row := _UNIFIED_ROW.match(plain)) is not None:
             self._take_unified(row)
         elif self._table == UNIFIED and (faults := _FAULTS.match(bare)) is not None:
@@ -86,6 +91,7 @@ class NvprofReader:
             part = self._start_part()
         part.had.add(key)
         self._table = table.kind
+        self._header = table.header
         self._csv = (table.header, []) if table.is_csv else None
 
     def _take_own(self, pid: str, words: str) -> None:
@@ -132,6 +138,13 @@ class NvprofReader:
         total, _, least, most = times
         if total is not None:
             self._add(_describe(self._section, row[11], int(row[4]), total, least, most))
+
+    def _take_trace(self, line: str) -> None:
+        row = read_printed(self._header, line)
+        part = self._keep_part()
+        made = None if row is None else read_row(row, part.devices)
+        if made is not None and (on_device := made.pop("on_device")) is not None:
+            (part.ops if on_device else part.calls).append(made)
 
     def _take_csv(self, line: str) -> None:
         header, units = self._csv or ([], [])

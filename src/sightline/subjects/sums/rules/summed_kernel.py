@@ -67,7 +67,8 @@ def check(run: Run) -> Iterator[Finding]:
         "average.",
         Evidence(list(_list_evidence(facts, top["name"])), where={"kernel": top["name"]}),
         Advice(
-            fix=advise_kernel(top["name"]), verify="sightline stats summed_runs AFTER: kernel_ns"
+            fix=advise_kernel(run, top["name"]),
+            verify="sightline stats summed_runs AFTER: kernel_ns",
         ),
         price=(make_price(top["ns"], "ns", 100 * top["ns"] / max(facts.repeated_ns, 1)), None),
         severity="info",
