@@ -160,7 +160,14 @@ def write_seeds(folder: Path) -> list[Seed]:
     path.write_text(nvprof.GPU + nvprof.API)
     seeds.append(Seed("nvprof_csv", path))
     path = folder / "printed.log"
-    path.write_text(printed.NEW + printed.OLD + printed.OLDEST + printed.NVPROF + traces_of.NSYS)
+    path.write_text(
+        printed.NEW
+        + printed.OLD
+        + printed.OLDEST
+        + printed.NVPROF
+        + traces_of.NSYS
+        + traces_of.COUNTERS
+    )
     seeds.append(Seed("nvidia_text", path))
     path = folder / "memory.json"
     path.write_text(memory.document(memory.ENTRY, memory.ENTRY))

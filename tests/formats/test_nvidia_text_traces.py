@@ -119,3 +119,78 @@ def test_the_last_of_several_traces(tmp_path: Path) -> None:
     run = open_text(tmp_path, GPU + BOTH.replace("==4==", "==5=="))
     assert run.table("device_ops")["name"].to_list() == ["k(int)"]
     assert "several_runs" in run.table("quality")["kind"].to_list()
+
+
+COUNTERS = """\
+==2== NVPROF is profiling process 2, command: ./a
+==2== Warning: Some kernel(s) will be replayed on device 0 in order to collect all events/metrics.
+==2== Profiling application: ./a
+==2== Profiling result:
+==2== Event result:
+Invocations                                Event Name         Min         Max         Avg       Total
+Device "GeForce GTX 1060 (0)"
+    Kernel: step(float*, int)
+        100                            warps_launched          64          64          64        6400
+
+==2== Metric result:
+Invocations                               Metric Name                        Metric Description         Min         Max         Avg
+Device "GeForce GTX 1060 (0)"
+	Kernel: step(float*, int)
+        100                        achieved_occupancy                        Achieved Occupancy    0.750000    0.950000    0.850000
+        100                      dram_read_throughput             Device Memory Read Throughput  1.0000GB/s  3.0000GB/s  2.5000GB/s
+        100                             flop_count_dp  Floating Point Operations(Double Precisi         512         512         512
+        100                          dram_utilization                 Device Memory Utilization     Low (1)    High (8)     Mid (4)
+        100                         branch_efficiency                         Branch Efficiency     100.00%     100.00%      99.50%
+    Kernel: other(int)
+          1                             inst_executed                     Instructions Executed  1.2000e+10  1.2000e+10  1.2000e+10
+"""
+COUNTERS_CSV = """\
+==2== Metric result:
+"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"
+"Tesla K20c (0)","step(float*, int)",3,"flop_count_sp","Floating Point Operations(Single Precision)",8,8,8
+"Tesla K20c (0)","step(float*, int)",3,"dram_utilization","Device Memory Utilization","Low (1)","Low (2)","Low (1)"
+"""
+
+
+def list_metrics(run) -> list[tuple[object, ...]]:
+    return run.table("kernel_metrics").select("kernel_id", "metric", "unit", "value", "text").rows()
+
+
+def test_counters_of_kernels(tmp_path: Path) -> None:
+    run = open_text(tmp_path, COUNTERS)
+    kernels = run.table("profiled_kernels").select("name", "device_id", "duration_ns").rows()
+    assert kernels == [("step(float*, int)", 0, None), ("other(int)", 0, None)]
+    assert list_metrics(run) == [
+        (0, "nvprof__invocations", None, 100.0, None),
+        (0, "warps_launched", "warps", 64.0, None),
+        (0, "achieved_occupancy", None, 0.85, None),
+        (0, "sm__warps_active.avg.pct_of_peak_sustained_active", "%", 85.0, None),
+        (0, "dram_read_throughput", "GB/s", 2.5, None),
+        (0, "flop_count_dp", None, 512.0, None),
+        (0, "dram_utilization", "of 10", 4.0, "Mid (4)"),
+        (0, "branch_efficiency", "%", 99.5, None),
+        (1, "nvprof__invocations", None, 1.0, None),
+        (1, "inst_executed", "inst", 1.2e10, None),
+        (1, "smsp__inst_executed.sum", "inst", 1.2e10, None),
+    ]
+    assert run.table("devices")["name"].to_list() == ["GeForce GTX 1060"]
+
+
+def test_counters_as_csv(tmp_path: Path) -> None:
+    run = open_text(tmp_path, COUNTERS_CSV)
+    assert [row[1:] for row in list_metrics(run)] == [
+        ("nvprof__invocations", None, 3.0, None),
+        ("flop_count_sp", None, 8.0, None),
+        ("dram_utilization", "of 10", 1.0, "Low (1)"),
+    ]
+
+
+def test_a_kernel_with_counters_and_sums(tmp_path: Path) -> None:
+    times = """\
+==2== Trace result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:  100.00%  3.0000ms       100  30.000us  29.000us  31.000us  step(float*, int)
+"""
+    run = open_text(tmp_path, COUNTERS + times)
+    assert run.table("profiled_kernels")["duration_ns"].to_list() == [30_000, None]
+    assert run.table("call_sums").select("name", "calls").rows() == [("step(float*, int)", 100)]

@@ -9,12 +9,18 @@ Formats: Nsight Systems User Guide, "Report Scripts" (2019 to 2025); CUDA Profil
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import polars as pl
+
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._ncu import make_frame
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._summaries import import_sums
+from sightline.formats._summaries import KERNEL, import_sums
 from sightline.formats.nvidia._nvprof import make_tables, note_no_host
+from sightline.formats.nvidia.nvidia_text.counters import make_tables as make_counter_tables
 from sightline.formats.nvidia.nvidia_text.lines import list_lines
 from sightline.formats.nvidia.nvidia_text.nsys_parts import NsysReader
 from sightline.formats.nvidia.nvidia_text.nvprof_parts import DENIED, NOTHING, NvprofReader
@@ -45,6 +51,9 @@ IMPORTER = Importer(
         rb"Start +Duration +(?:Grid Size|Name)" + _HEADER + _TIME + rb" +[\d.-]",
         rb"Start \(\w{1,8}\) {1,20}(?:End \(\w{1,8}\) {1,20})?Duration \(\w{1,8}\)  " + _HEADER
         + rb"[\d,.]{1,30}  ",
+        # Counters of nvprof, printed and as CSV.
+        rb"Invocations +(?:Event|Metric) Name .{0,400}?\n *\d{1,15} +[a-z]\w{1,60} ",
+        rb'"Kernel","Invocations","(?:Event|Metric) Name",[^\n]*\n',
         rb"==\d{1,10}== Profiling result:\r?\n[ \t]*No kernels were profiled",
     ),
     weak=(),
@@ -52,7 +61,7 @@ IMPORTER = Importer(
     suffixes=(".txt", ".log", ".out", ".csv"),
     version=1,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
-    in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  "),
+    in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  ", b"Invocations"),
 )  # fmt: skip
 
 
@@ -71,7 +80,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             nvprof.take_table(item)
         if len(parts) > MOST_PARTS:
             break
-    known = [part for part in parts if part.sums or part.notes or part.is_traced]
+    known = [part for part in parts if part.sums or part.notes or part.counters or part.is_traced]
     if not known:
         raise DamagedError(f"cannot read {source.given}", why="no table of it has a whole row")
     rows = join_sizes(
@@ -82,11 +91,31 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes += _list_notes(known)
     tool = " and ".join(sorted({part.tool for part in known}))
     traced = [part for part in known if part.is_traced]
-    if not traced:
-        return import_sums(rows, tool, notes)
-    read = _import_trace(traced[-1], notes)
-    read.tables["call_sums"] = import_sums(rows, tool, []).tables["call_sums"]
+    counted = [part for part in known if part.counters]
+    if traced:
+        read = _import_trace(traced[-1], notes)
+        read.tables["call_sums"] = import_sums(rows, tool, []).tables["call_sums"]
+    elif counted and not rows:
+        read = Imported({}, Recording(tool), notes)
+    else:
+        read = import_sums(rows, tool, notes)
+    if counted:
+        read.tables |= _import_counters(counted[-1], read.tables)
     return Imported(read.tables, Recording(tool), read.quality)
+
+
+def _import_counters(part: Part, others: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """What was counted of kernels, with how long one takes where sums of the same run say so."""
+    means = {
+        row["name"]: row["duration_ns"] // row["calls"]
+        for row in part.sums
+        if row.get("category") == KERNEL and row["calls"] and row["duration_ns"]
+    }
+    devices = [
+        {"device_id": n, "vendor": "nvidia", "name": name} for n, name in part.devices.items()
+    ]
+    tables = make_counter_tables(part.counters, means)
+    return tables if "devices" in others else {**tables, "devices": make_frame("devices", devices)}
 
 
 def _import_trace(part: Part, notes: list[Quality]) -> Imported:

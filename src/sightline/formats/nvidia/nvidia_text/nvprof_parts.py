@@ -13,10 +13,17 @@ from sightline.core.text import replace_surrogates
 from sightline.formats._summaries import COPY, FAULTS
 from sightline.formats.nvidia._cells import scale_figure
 from sightline.formats.nvidia._nvprof import read_row
+from sightline.formats.nvidia.nvidia_text.counters import KERNEL, ROW, read_counter
 from sightline.formats.nvidia.nvidia_text.lines import cut_cells, drop_marks, is_csv
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
 from sightline.formats.nvidia.nvidia_text.printed_trace import read_printed
-from sightline.formats.nvidia.nvidia_text.scan import NVPROF, NVPROF_TRACE, UNIFIED, Found
+from sightline.formats.nvidia.nvidia_text.scan import (
+    COUNTERS,
+    NVPROF,
+    NVPROF_TRACE,
+    UNIFIED,
+    Found,
+)
 from sightline.formats.nvidia.nvidia_text.sum_tables import name_call, name_device_work
 
 OWN = re.compile(r"==(\d{1,10}|={2,6})==\s?(.*)$|^\s*(={6,8}) (\w.*)$")
@@ -31,6 +38,7 @@ _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10
 # nvprof counts in units of 1024 (its memory of 1 KB is that of a page).
 _SIZE = re.compile(r"^([\d.]{1,20})(B|KB|MB|GB)$")
 _BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+_NUMBER = re.compile(r"\((\d{1,4})\)$")
 _DEVICE = re.compile(r'^Device "(.{1,200}?) \((\d{1,4})\)"')
 _MIGRATIONS = {
     "Host To Device": "[CUDA Unified Memory memcpy HtoD]",
@@ -52,7 +60,8 @@ class NvprofReader:
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
-        self.devices: dict[int, str] = {}
+        self._device: int | None = None
+        self._kernel: str | None = None
         self._section = ""  # the group that the rows which follow are of
         self._table: str | None = None
         self._csv: tuple[list[str], list[str]] | None = None
@@ -66,7 +75,11 @@ class NvprofReader:
         if (own := OWN.search(plain)) is not None:
             self._take_own(own[1] or own[3], (own[2] or own[4]).strip())
         elif (device := _DEVICE.match(bare)) is not None:
-            self.devices.setdefault(int(device[2]), replace_surrogates(device[1]))
+            self._device = int(device[2])
+            self._keep_part().devices.setdefault(self._device, replace_surrogates(device[1]))
+            self._kernel = (found := KERNEL.search(bare[device.end() :])) and found[1]
+        elif (kernel := KERNEL.match(plain)) is not None:
+            self._kernel = kernel[1]
         elif bare.startswith("No kernels were profiled"):
             self._take_own(self._pid or "", bare)
         elif self._table is None:
@@ -77,6 +90,8 @@ class NvprofReader:
             self._take_row(row)
         elif self._table == NVPROF_TRACE:
             self._take_trace(plain)
+        elif self._table == COUNTERS and (row := ROW.match(plain)) is not None:
+            self._take_counter(row[2], row[1], row[5])
         elif self._table == UNIFIED and (row := _UNIFIED_ROW.match(plain)) is not None:
             self._take_unified(row)
         elif self._table == UNIFIED and (faults := _FAULTS.match(bare)) is not None:
@@ -85,7 +100,7 @@ class NvprofReader:
 
     def take_table(self, table: Found) -> None:
         """A header: what the rows that follow are."""
-        key = (self._pid, table.kind, self._section)
+        key = (self._pid, table.kind, self._section, *table.header)
         part = self._keep_part()
         if key in part.had:
             part = self._start_part()
@@ -139,6 +154,11 @@ class NvprofReader:
         if total is not None:
             self._add(_describe(self._section, row[11], int(row[4]), total, least, most))
 
+    def _take_counter(self, metric: str, launches: str, mean: str) -> None:
+        row = read_counter(self._kernel or "", self._device, metric, launches, mean)
+        if row is not None and row["kernel"]:
+            self._keep_part().counters.append(row)
+
     def _take_trace(self, line: str) -> None:
         row = read_printed(self._header, line)
         part = self._keep_part()
@@ -150,6 +170,9 @@ class NvprofReader:
         header, units = self._csv or ([], [])
         cells = cut_cells(line) if is_csv(line.strip()) else []
         if not cells:
+            return
+        if self._table == COUNTERS:
+            self._take_counter_cells(dict(zip(header, cells, strict=False)))
             return
         if not units:
             self._csv = (header, cells)
@@ -163,6 +186,15 @@ class NvprofReader:
         if total is not None and name and calls.isascii() and calls.isdigit():
             section = by_name.get("Type", (self._section, ""))[0]
             self._add(_describe(section, name, int(calls[:15]), total, least, most))
+
+    def _take_counter_cells(self, cells: dict[str, str]) -> None:
+        device = _NUMBER.search(cells.get("Device", ""))
+        self._device = None if device is None else int(device[1])
+        self._kernel = cells.get("Kernel") or None
+        metric = cells.get("Metric Name") or cells.get("Event Name") or ""
+        launches = cells.get("Invocations", "")
+        if metric and launches.isascii() and launches.isdigit():
+            self._take_counter(metric, launches[:15], cells.get("Avg", ""))
 
     def _take_unified(self, row: re.Match[str]) -> None:
         what = row[7]

@@ -26,6 +26,7 @@ class Part:
     calls: list[dict[str, Any]] = field(default_factory=list)
     devices: dict[int, str] = field(default_factory=dict)
     traces: TraceRows = field(default_factory=TraceRows)  # of nsys
+    counters: list[dict[str, Any]] = field(default_factory=list)  # of metrics and events
     sums: list[dict[str, Any]] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
 
