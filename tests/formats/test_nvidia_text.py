@@ -342,3 +342,12 @@ def test_a_cut_text_gives_a_part_of_its_rows_or_a_message(tmp_path: Path, whole:
             continue
         # The last name may be cut.
         assert {row[3] for row in rows[:-1]} <= all_rows
+
+
+def test_nvprof_without_its_processes(tmp_path: Path) -> None:
+    text = NVPROF_OLD.replace("==9== ", "")
+    kinds = [(row[0], row[3]) for row in list_sums(tmp_path, text)]
+    assert kinds == [("device", "add(int, float*, float*)"), ("host", "cudaFree")]
+    # Nor its headings.
+    lines = [line for line in text.splitlines() if not line.endswith(":")]
+    assert [row[0] for row in list_sums(tmp_path, "\n".join(lines), "b.txt")] == ["device", "host"]

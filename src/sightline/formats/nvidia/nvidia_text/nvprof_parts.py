@@ -27,6 +27,7 @@ from sightline.formats.nvidia.nvidia_text.scan import (
 from sightline.formats.nvidia.nvidia_text.sum_tables import name_call, name_device_work
 
 OWN = re.compile(r"==(\d{1,10}|={2,6})==\s?(.*)$|^\s*(={6,8}) (\w.*)$")
+_HEADING = re.compile(r"^(?:(?:Profiling|Trace|Metric|Event) result|API calls|Open\w+ \(\w+\)):$")
 _COMMAND = re.compile(r"^NVPROF is profiling process \d+, command: (.*)$")
 _TIME = r"([\d.]{1,20}(?:e[+-]?\d{1,2})?)(ns|us|µs|ms|s|m|h)"
 _ROW = re.compile(
@@ -49,6 +50,7 @@ _UNIFIED_ROW = re.compile(
     r"^\s*(\d{1,15})\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+([A-Z][A-Za-z ]{2,60}?)\s*$"
 )
 _FAULTS = re.compile(r"^Total CPU [Pp]age [Ff]aults: (\d{1,15})")
+_RUNTIME = re.compile(r"^cuda[A-Z]\w*$")
 _LAYERS = (("API", None), ("OpenACC", "openacc"), ("OpenMP", "openmp"))
 TOOL = "nvprof"
 NOTHING = "no_kernels"
@@ -74,6 +76,8 @@ class NvprofReader:
         bare = plain.strip()
         if (own := OWN.search(plain)) is not None:
             self._take_own(own[1] or own[3], (own[2] or own[4]).strip())
+        elif _HEADING.match(bare):  # who pasted it took the process away
+            self._take_own("", bare)
         elif (device := _DEVICE.match(bare)) is not None:
             self._device = int(device[2])
             self._keep_part().devices.setdefault(self._device, replace_surrogates(device[1]))
@@ -225,7 +229,8 @@ def _describe(
 ) -> dict[str, Any]:
     """A row of `call_sums`."""
     name = replace_surrogates(name)
-    if section.startswith("GPU") or not section:
+    # Without any heading, the name is all there is.
+    if section.startswith("GPU") or (not section and not _RUNTIME.match(name)):
         place = name_device_work(name)
     else:
         place = name_call(name)

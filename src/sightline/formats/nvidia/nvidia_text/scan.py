@@ -26,7 +26,7 @@ _HEADS = ("Time", "Total", "Start", "Type", "Invocations", "Count", "Device")
 # What a line holds that says anything: the others, of whatever program, are passed over.
 _WORTH = re.compile(
     r"%|==|Executing|Statistics|Summary|/reports/|Generating|Collecting|nsys|Device|Host|Total"
-    r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|No kernels|Kernel: "
+    r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|result:|calls:|No kernels|Kernel: "
     r"|^\s*\d+ +[a-z]|\d[num]?s |\",|,\""
 )
 _ELIDED = re.compile(r"^[\s.…|:]*$")
