@@ -351,3 +351,18 @@ def test_nvprof_without_its_processes(tmp_path: Path) -> None:
     # Nor its headings.
     lines = [line for line in text.splitlines() if not line.endswith(":")]
     assert [row[0] for row in list_sums(tmp_path, "\n".join(lines), "b.txt")] == ["device", "host"]
+
+
+def test_a_summary_of_nvprof_as_csv(tmp_path: Path) -> None:
+    text = """\
+==3== NVPROF is profiling process 3, command: ./stream --mode gpu
+==3== Profiling result:
+"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
+,%,s,,ms,us,ms,
+"GPU activities",56.2,1.285081,13672,93.993000,86.845000,0.103325,"edges(Image<bool>, int)"
+"API calls",15.1,0.345682,14476,23.879000,0.800000,1.496855,"cudaMemcpy"
+"""
+    assert list_sums(tmp_path, text) == [
+        ("device", None, "kernel", "edges(Image<bool>, int)", 13672, 1_285_081_000, None),
+        ("host", "runtime", None, "cudaMemcpy", 14476, 345_682_000, None),
+    ]

@@ -47,6 +47,7 @@ IMPORTER = Importer(
         # A header of nvprof with a row of times below it, or that there is none.
         rb"Time\(%\) +Time +Calls +Avg" + _HEADER
         + rb"(?:[A-Z][\w ()]{1,30}:)? *[\d.]{1,6}% +" + _TIME + rb" ",
+        rb'"Type","Time\(%\)","Time","Calls",[^\n]*\n,%,',
         # A trace of nvprof, and of nsys.
         rb"Start +Duration +(?:Grid Size|Name)" + _HEADER + _TIME + rb" +[\d.-]",
         rb"Start \(\w{1,8}\) {1,20}(?:End \(\w{1,8}\) {1,20})?Duration \(\w{1,8}\)  " + _HEADER
