@@ -366,3 +366,11 @@ def test_a_summary_of_nvprof_as_csv(tmp_path: Path) -> None:
         ("device", None, "kernel", "edges(Image<bool>, int)", 13672, 1_285_081_000, None),
         ("host", "runtime", None, "cudaMemcpy", 14476, 345_682_000, None),
     ]
+
+
+def test_a_page_that_lost_its_gaps(tmp_path: Path) -> None:
+    old = "Time(%) Time Calls Avg Min Max Name\n 49.52 9.36ms 101 92.68us 92.31us 94.31us dct(float*, int)\n"
+    rows = [("device", None, "kernel", "dct(float*, int)", 101, 9_360_000, None)]
+    assert list_sums(tmp_path, f"======== Profiling result:\n{old}", "old.md") == rows
+    new = "Time (%) Total Time (ns) Instances Avg (ns) Med (ns) Name\n52.0 9,360,000 101 1.0 1.0 dct(float*, int)\n"
+    assert list_sums(tmp_path, new, "new.md") == rows

@@ -113,7 +113,7 @@ def _read(run: Run) -> SumFacts | None:
     device = sums.filter(pl.col("category").is_not_null() & (pl.col("kind") != "host"))
     fills = device.filter(category="memset")
     faults = device.filter(category="page faults", kind="device")
-    calls = _read_calls(sums)
+    calls = _read_calls(sums, sum_column(device, "duration_ns"))
     if device.is_empty() and calls.is_empty():
         return None
     return SumFacts(
@@ -149,7 +149,7 @@ def _read_copies(rows: pl.DataFrame) -> pl.DataFrame:
     return _add_up(known, "way", "unified").sort("ns", "way", descending=[True, False])
 
 
-def _read_calls(sums: pl.DataFrame) -> pl.DataFrame:
+def _read_calls(sums: pl.DataFrame, gpu_ns: int) -> pl.DataFrame:
     rows = sums.filter(kind="host").filter(pl.col("layer").is_in(["runtime", "driver"]))
     named = rows.with_columns(pl.col("name").str.replace(_SUFFIX, ""))
     calls = _add_up(named, "name").filter(pl.col("ns").is_not_null())
@@ -163,7 +163,10 @@ def _read_calls(sums: pl.DataFrame) -> pl.DataFrame:
     )
     is_long = (pl.col("calls") <= _SOME) & (pl.col("ns") >= _LONG_NS * pl.col("calls"))
     is_few = (pl.col("group") == SETS_UP) & ((pl.col("calls") <= _FEW) | is_long)
-    may_be_first = pl.col("group").is_in([SETS_UP, LAUNCHES, OTHER])
+    # No call waits for the GPU for longer than all that it did; copies may not be in the tables.
+    may_be_first = pl.col("group").is_in([SETS_UP, LAUNCHES, OTHER]) | (
+        (pl.col("longest_ns") > 2 * gpu_ns) & (gpu_ns > 0)
+    )
     once = (
         pl.when(is_few)
         .then("ns")

@@ -38,3 +38,16 @@ def test_one_call_of_many(tmp_path: Path) -> None:
 def test_little(tmp_path: Path) -> None:
     calls = [("cudaMalloc", 3, 4 * MS, 4 * MS), ("cudaMemcpy", 1, 55 * MS, 55 * MS)]
     assert_silent(open_sums(tmp_path, kernels=KERNELS, calls=calls), "summed-start-up")
+
+
+def test_a_first_copy_that_waits_for_more_than_the_gpu_did(tmp_path: Path) -> None:
+    calls = [("cudaMemcpyAsync", 101, 201 * MS, 200 * MS)]
+    assert_speaks(
+        open_sums(tmp_path, kernels=KERNELS, calls=calls),
+        "summed-start-up",
+        cost_ns=200 * MS,
+        gain_ns=None,
+        evidence=["200.0 ms in 1 call"],
+        fix="nothing",
+        states_limit=True,
+    )

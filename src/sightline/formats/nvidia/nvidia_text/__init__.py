@@ -29,7 +29,7 @@ from sightline.formats.nvidia.nvidia_text.scan import SIZES, SUMS, TRACE, Found,
 from sightline.formats.nvidia.nvidia_text.sum_tables import join_sizes
 
 # Between cells: gaps, the bars of a Markdown table, or the commas of CSV.
-_GAP = rb'(?:[ \t]{2,}|[ \t]*\|[ \t]*|"?,"?)'
+_GAP = rb'(?:[ \t]+|[ \t]*\|[ \t]*|"?,"?)'
 _HEADER = rb"[^\n]{0,400}\n(?:[^\n]{0,4000}\n){0,3}?[ \t|/#*>]{0,60}"
 _TIME = rb"[\d.]{1,12}(?:ns|us|ms|s)"
 IMPORTER = Importer(
@@ -46,7 +46,7 @@ IMPORTER = Importer(
         rb'\A(?:\xef\xbb\xbf)?\s*"?Time ?\(%\)"?,"?Total Time(?: ?\(\w{1,12}\))?"?,',
         # A header of nvprof with a row of times below it, or that there is none.
         rb"Time\(%\) +Time +Calls +Avg" + _HEADER
-        + rb"(?:[A-Z][\w ()]{1,30}:)? *[\d.]{1,6}% +" + _TIME + rb" ",
+        + rb"(?:[A-Z][\w ()]{1,30}:)? *[\d.]{1,6}%? +" + _TIME + rb" ",
         rb'"Type","Time\(%\)","Time","Calls",[^\n]*\n,%,',
         # A trace of nvprof, and of nsys.
         rb"Start +Duration +(?:Grid Size|Name)" + _HEADER + _TIME + rb" +[\d.-]",

@@ -31,7 +31,7 @@ _HEADING = re.compile(r"^(?:(?:Profiling|Trace|Metric|Event) result|API calls|Op
 _COMMAND = re.compile(r"^NVPROF is profiling process \d+, command: (.*)$")
 _TIME = r"([\d.]{1,20}(?:e[+-]?\d{1,2})?)(ns|us|µs|ms|s|m|h)"
 _ROW = re.compile(
-    rf"^\s*(?:([A-Z][\w ()]{{2,30}}):)?\s*[\d.]{{1,6}}%\s+{_TIME}\s+(\d{{1,15}})"
+    rf"^\s*(?:([A-Z][\w ()]{{2,30}}):)?\s*[\d.]{{1,6}}%?\s+{_TIME}\s+(\d{{1,15}})"
     rf"\s+{_TIME}\s+{_TIME}\s+{_TIME}\s+(\S.*?)\s*$"
 )
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9,

@@ -22,6 +22,12 @@ _FIRST = (
     (COUNTERS, re.compile(r"^(?:Device\x1fKernel\x1f)?Invocations\x1f(?:Event|Metric) Name\x1f")),
     (UNIFIED, re.compile(r"^(?:Device\x1f)?Count\x1fAvg Size\x1fMin Size\x1f")),
 )  # fmt: skip
+_COLUMN = re.compile(
+    r"Type|Time ?\(%\)|(?:Total Time|Avg|Average|Med|Minimum|Min|Maximum|Max|StdDev|Total)"
+    r"(?: \(\w+\))?|Time|Num Calls|Instances|Count|Operations|Calls|Style|Category|Name|Operation"
+    r"|Range"
+)
+_LONGEST_HEADER = 400
 _HEADS = ("Time", "Total", "Start", "Type", "Invocations", "Count", "Device")
 # What a line holds that says anything: the others, of whatever program, are passed over.
 _WORTH = re.compile(
@@ -49,8 +55,12 @@ def find_table(lines: list[str], at: int) -> Found | None:
     if not plain.lstrip(" |\t\"'\ufeff").startswith(_HEADS):
         return None
     header = [cell.strip("\ufeff'") for cell in cut_cells(plain)]
-    joined = "\x1f".join(header)
-    kind = next((kind for kind, pattern in _FIRST if pattern.match(joined)), None)
+    kind = _name_kind(header)
+    if kind is None:
+        # A page without its gaps: columns are told by what they are called.
+        words = plain.strip(" |")
+        header = _COLUMN.findall(words) if len(words) < _LONGEST_HEADER else []
+        kind = _name_kind(header) if " ".join(header) == words else None
     if kind is None:
         return None
     if kind in (SUMS, SIZES, TRACE):
@@ -58,6 +68,11 @@ def find_table(lines: list[str], at: int) -> Found | None:
     else:
         rows, end = [], at + 1  # nvprof's rows are told by themselves
     return Found(kind, at, header, rows, end, is_csv(plain.strip()))
+
+
+def _name_kind(header: list[str]) -> str | None:
+    joined = "\x1f".join(header)
+    return next((kind for kind, pattern in _FIRST if pattern.match(joined)), None)
 
 
 def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list[str]], int]:
@@ -97,6 +112,8 @@ def _cut_row(line: str, header: list[str], columns: list[tuple[int, int]]) -> li
         cells = [line[a:b].strip() for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]
     else:
         cells = cut_cells(line, len(header))
+        if len(cells) != len(header):
+            cells = line.split(None, len(header) - 1)
     if len(cells) != len(header) or not re.match(r"^\d[\d,]*(?:\.\d+)?%?$", cells[0]):
         return None
     return cells
