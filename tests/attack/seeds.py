@@ -16,6 +16,8 @@ import synth_rocm
 from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
+from formats import test_nvidia_text as printed
+from formats import test_nvidia_text_traces as traces_of
 from formats import test_nvprof as nvprof_file
 from formats import test_nvprof_csv as nvprof
 from formats import test_proton_cycles as cycles
@@ -163,6 +165,16 @@ def write_seeds(folder: Path) -> list[Seed]:
     path.write_text(rocminfo.TEXT)
     seeds.append(Seed("rocminfo", path))
     seeds.append(Seed("nvprof", nvprof_file.write_file(folder / "timeline.nvvp")))
+    path = folder / "printed.log"
+    path.write_text(
+        printed.NEW
+        + printed.OLD
+        + printed.OLDEST
+        + printed.NVPROF
+        + traces_of.NSYS
+        + traces_of.COUNTERS
+    )
+    seeds.append(Seed("nvidia_text", path))
     path = folder / "memory.json"
     path.write_text(memory.document(memory.ENTRY, memory.ENTRY))
     seeds.append(Seed("torch_memory", path))

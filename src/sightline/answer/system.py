@@ -7,8 +7,10 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.timeline.sums import select_sums
 
 _MOST = 6
+_LATER = {"os": 2, "annotation": 1}  # layers of sums behind the others
 
 
 # Layers of calls that recordings without a GPU's work may be all about.
@@ -91,7 +93,7 @@ def _list_sums(run: Run) -> list[dict[str, Any]]:
         return []
     on_device = pl.col("kind") == "device"
     return (
-        run.table("call_sums")
+        select_sums(run)
         .filter(pl.col("duration_ns").is_not_null())
         .select(
             pl.when(on_device).then(pl.lit("device")).otherwise("layer").alias("layer"),
@@ -100,7 +102,12 @@ def _list_sums(run: Run) -> list[dict[str, Any]]:
             total_ns="duration_ns",
             max_ns="longest_duration_ns",
         )
-        .sort("total_ns", "name", descending=[True, False])
+        # Waits of idle threads (poll) are the longest of all, and say least.
+        .sort(
+            pl.col("layer").cast(pl.String).replace_strict(_LATER, default=0),
+            -pl.col("total_ns"),
+            "name",
+        )
         .head(_MOST)
         .to_dicts()
     )

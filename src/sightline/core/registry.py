@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 OF_WINDOW, OF_KERNELS, OF_MEMORY = "the window", "profiled kernel time", "the memory"
 OF_THREAD, OF_RANK = "the thread's time", "the rank's time"
 OF_ENERGY = "the measured energy"
+OF_SUMS = "the summed time"
 OF_JOBS = "what the jobs were given"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sightline.core.algebra.kernel_libraries import find_library
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.diagnosis.vendor_words import translate_for
@@ -19,6 +20,8 @@ from sightline.timeline.world import read_world
 
 # At the memory's rate these are as fast as they get: each element is moved once.
 _MOVES_ONCE = ("reduction", "scan", "transpose", "histogram", "stencil")
+# Frameworks whose users write operators, and no kernels.
+LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
 _AT_MEMORY = "ncu-memory-limit"
 # Thrust, "thrust::sort": keys of built-in types in the default order are sorted by radix, all
 # others by merging, which passes over the data once for each doubling.
@@ -43,6 +46,23 @@ def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
         if is_first:
             seen.add(kernel)
     return told
+
+
+def advise_kernel(run: Run, name: str) -> str:
+    """How to go on with a kernel of which only the name is known: an algorithm, and a profile."""
+    is_own = find_library(name) is None and read_world(run).framework not in LAUNCHES_FOR_YOU
+    algorithm = find_algorithm(name) if is_own else None
+    known = "" if algorithm is None else f"{algorithm.advice}; to see what holds it back, "
+    return (
+        f"{known}profile it, its launch shape (blocks and threads) first:  ncu --set full"
+        f"{choose_in_ncu(name)} -c 1"
+    )
+
+
+def choose_in_ncu(name: str) -> str:
+    """What makes Nsight Compute profile one kernel alone; empty without a name."""
+    word = re.match(r"\w*", shorten_kernel_name(name))
+    return f" -k regex:{word[0]}" if word and word[0] else ""
 
 
 def _add_algorithm(finding: Finding, kernel: str, vendor: str | None) -> Finding:

@@ -26,6 +26,7 @@ from sightline.replay.graph import list_nodes
 from sightline.replay.unrecorded import remove_recorder
 from sightline.timeline.host_parts import find_longest_window
 from sightline.timeline.segments import select_repeating
+from sightline.timeline.sum_facts import measure_sums
 
 if TYPE_CHECKING:
     from sightline.diagnosis.custom.forms import OwnRule
@@ -72,7 +73,9 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
         window_ns=window_ns,
     )
     once = mark_one_offs(run, absorb_symptoms(priced, rules), rules)
-    ranked = rank_findings(once, rules, window_ns=window_ns or _sum_profiled(run))
+    ranked = rank_findings(
+        once, rules, window_ns=window_ns or _sum_profiled(run) or measure_sums(run)
+    )
     shown = ranked if bare is None else [show_recorded(f, rules, bare) for f in ranked]
     return name_checks(recorded, name_algorithms(run, shown))
 

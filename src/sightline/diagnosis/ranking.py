@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
-from sightline.core.registry import OF_WINDOW
+from sightline.core.registry import OF_SUMS, OF_WINDOW
 from sightline.diagnosis.one_offs import ONCE
 from sightline.diagnosis.price import share_of
 
@@ -60,7 +60,10 @@ def rank_findings(
                 f.states_limit
                 and (
                     100 * most < MAJOR_PCT * max(window_ns, 1)
-                    or (not changes_options and (f.cost_ns or 0) >= _AHEAD * max(most, 1))
+                    or (
+                        not changes_options
+                        and (f.cost_ns or 0) >= _choose_factor(f.rule) * max(most, 1)
+                    )
                 )
             ),
             f.is_remark,
@@ -79,6 +82,14 @@ def rank_findings(
         ),
     )
     return [priced[i] for i in order]
+
+
+def _choose_factor(rule: str) -> float:
+    """How many times what others gain a limit must cost to stand first.
+
+    What a kernel could gain, sums do not bound: the largest of all leads there.
+    """
+    return 1 if share_of(rule) == OF_SUMS else _AHEAD
 
 
 def _take_gain(found: Finding, unit: str) -> float:

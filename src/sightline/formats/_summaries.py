@@ -12,6 +12,8 @@ from sightline.core.model.declare import Imported, Quality, Recording
 from sightline.core.model.tables import load_table
 from sightline.core.units import INT64_MAX
 
+# What a device's work is, as `category` of `call_sums`.
+KERNEL, COPY, FILL, FAULTS = "kernel", "memcpy", "memset", "page faults"
 _TIME = re.compile(r"^([\d.]{1,24})\s*(ns|us|µs|ms|s|min|h)?$")
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from sightline.core import registry
@@ -14,6 +15,7 @@ from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.foreign import recognise_foreign
 
 _SQLITE = b"SQLite format 3\x00"
+_BEFORE = 4096  # of a log, what may stand on the line before what is looked for
 
 
 def list_importers() -> list[Importer]:
@@ -78,6 +80,22 @@ def _find_patterns(head: bytes, strength: str) -> list[Importer]:
     ]
 
 
+def find_in_log(source: Source, head: bytes) -> list[Importer]:
+    """The importers whose text stands somewhere in a log: `Importer.in_logs`."""
+    if len(head) < HEAD_BYTES or b"\x00" in head or not source.path.is_file():
+        return []
+    found = []
+    with source.path.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as data:
+        if data[:64] != head[:64]:
+            return []  # it is packed
+        for importer in list_importers():
+            places = {p for word in importer.in_logs for p in (data.find(word), data.rfind(word))}
+            around = [data[max(p - _BEFORE, 0) : p + HEAD_BYTES] for p in places if p >= 0]
+            if any(re.search(p, text, re.DOTALL) for p in importer.strong for text in around):
+                found.append(importer)
+    return found
+
+
 def find_folders(importer: Importer, path: Path) -> list[Path]:
     """The importer's recordings in a folder, where they are folders; it may be one itself."""
     if importer.find_folders is None or not path.is_dir():
@@ -132,6 +150,9 @@ def recognise(source: Source) -> Importer:
                 why="it looks like " + " and like ".join(i.label for i in matching),
                 hint=_LISTED,
             )
+    within = find_in_log(source, head)
+    if len(within) == 1:
+        return _load(within[0])
     owners = [i for i in list_importers() if source.path.suffix.lower() in i.owns]
     if head and len(owners) == 1:
         return _load(owners[0])

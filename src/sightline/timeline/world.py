@@ -25,7 +25,8 @@ _FRAMEWORKS = {
     "vllm": r"^vllm/|/vllm/|vllm::|_vllm_|^vllm\.",
     "pytorch": r"aten::|at::native|^torch/|c10::|c10d::|^triton_(?:poi|red|per)_|^ProfilerStep#",
     "jax": r"^jit_|^jax/|PjRt|^XlaModule|xla::|^Thunk|^jit\(",
-    "tensorrt": r"^trt_|nvinfer1::|^generatedNativePointwise|^ExecutionContext::enqueue|^TensorRT:",
+    "tensorrt": r"^trt_|nvinfer1::|genericReformat::|^__myl_|^generatedNativePointwise"
+    r"|^ExecutionContext::enqueue|^TensorRT:",
     "julia": r"CuDeviceArray<|CuDeviceVector<|CompilerMetadata<",
     "numba": r"^cudapy::|\[abi:v\d+\]\[abi:cw|numba/",
     "cupy": r"^cupy_|cupy/",
@@ -75,7 +76,7 @@ def read_world(run: Run) -> World:
 
 def _read(run: Run) -> World:
     host = list_host_names(run).different
-    names = pl.concat([host, run.table("device_ops", ["name"]).get_column("name").unique()])
+    names = pl.concat([host, *(_list_names(run, table) for table in ("device_ops", "call_sums"))])
     by_name = _match_any(names, _FRAMEWORKS)
     # Kineto is PyTorch's profiler: what it recorded is PyTorch, whatever its kernels are called.
     formats = run.table("recordings").get_column("format")
@@ -93,6 +94,10 @@ def _read(run: Run) -> World:
         _name_language(run, host, framework),
         _name_purpose(names, framework),
     )
+
+
+def _list_names(run: Run, table: str) -> pl.Series:
+    return run.table(table, ["name"]).get_column("name").unique()
 
 
 def _match_any(names: pl.Series, patterns: Mapping[str, str]) -> list[str]:

@@ -18,7 +18,9 @@ class Importer:
 
     `strong` and `weak` are patterns over the first 64 kB of decompressed content: a strong match
     decides, a weak one decides where no other format is strong. `looks_like` says in words what
-    was looked for; it is shown when no importer takes a file.
+    was looked for; it is shown when no importer takes a file. Text that stands in programs' logs
+    may begin anywhere: where no format is known by a file's beginning, `in_logs` are looked for in
+    all of it, and the strong patterns around the first and the last place of each.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Importer:
     supersedes: tuple[str, ...] = ()  # endings of files that need no reading beside one of these
     owns: tuple[str, ...] = ()  # endings that decide where no importer knows the content
     proven: str = ""  # of a format that nobody describes: what was compared, and what never seen
+    in_logs: tuple[bytes, ...] = ()
     # Of a format whose recordings are folders, with more folders in them: those in a folder.
     find_folders: Callable[[Path], list[Path]] | None = None
     # Of a format whose recordings are folders: names of files that stand for theirs (globs).

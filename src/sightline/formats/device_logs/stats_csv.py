@@ -1,6 +1,6 @@
-"""Summaries of kernels and calls as CSV: `nsys stats --format csv`, rocprof's `results.stats.csv`.
+"""rocprof's `results.stats.csv`: sums of kernels and calls, a row for each name, and no times.
 
-They have no times but sums: a row for each name.
+What `nsys stats --format csv` writes is read with what it prints (`nvidia_text`).
 """
 
 from __future__ import annotations
@@ -15,26 +15,19 @@ from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._summaries import import_sums, read_count, read_duration
+from sightline.formats._summaries import KERNEL, import_sums, read_count, read_duration
 
 IMPORTER = Importer(
     name="stats_csv",
-    label="Summary of nsys stats or rocprof (CSV)",
-    strong=(
-        rb'\A(?:\xef\xbb\xbf)?\s*"?Time ?\(%\)"?,"?(?:Total )?Time ?\(ns\)"?,'
-        rb'"?(?:Instances|Num Calls|Count)"?,',
-        rb'\A(?:\xef\xbb\xbf)?\s*"?Name"?,"?Calls"?,"?TotalDurationNs"?,',
-    ),
+    label="Summary of rocprof (CSV)",
+    strong=(rb'\A(?:\xef\xbb\xbf)?\s*"?Name"?,"?Calls"?,"?TotalDurationNs"?,',),
     weak=(),
-    looks_like="CSV with Time (%), Total Time (ns), Instances; or Name, Calls, TotalDurationNs",
+    looks_like="CSV with Name, Calls, TotalDurationNs",
     suffixes=(".csv",),
-    version=1,
-    source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
-)  # fmt: skip
+    version=2,
+    source="https://rocm.docs.amd.com/projects/rocprofiler/en/docs-6.0.0/rocprofv1.html",
+)
 
-_TOTAL = re.compile(r"^(?:Total ?)?(?:Time ?\(ns\)|DurationNs)$", re.IGNORECASE)
-_COUNTS = ("Instances", "Num Calls", "Count", "Calls")
-_LEAST, _MOST = ("Min (ns)", "MinNs"), ("Max (ns)", "MaxNs")
 _CALL = re.compile(r"^(?:cu|cuda|hip|hsa_|roctx|mpi_|MPI_)[A-Za-z]")
 _WAIT = "<barrier packet>"  # rocprof's name for a queue's wait, which is no kernel
 
@@ -57,35 +50,31 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if waits:
         notes.append(Quality("waits_left_out", "info", "a queue's waits are no kernel: left out"))
     notes += note_bad_lines(len(records) - len(rows) - waits, "row of the summary")
-    tool = "rocprof" if header[0].strip('"\ufeff ') == "Name" else "nsys stats"
-    return import_sums(rows, tool, notes)
+    return import_sums(rows, "rocprof", notes)
 
 
 def _list_rows(header: list[str], records: list[list[str]]) -> Iterator[dict[str, Any]]:
+    """The recognised header begins with Name, Calls, TotalDurationNs."""
     names = [name.strip("\ufeff ") for name in header]
-    total = next((n for n, name in enumerate(names) if _TOTAL.match(name)), None)
-    label = next(
-        (n for n, name in enumerate(names) if name in ("Name", "Operation", "Range")), None
-    )
-    if total is None or label is None:
-        return
-    is_work = "Instances" in names or "Operation" in names
+    places = {"calls": 1, "shortest_duration_ns": _find(names, "MinNs"),
+              "longest_duration_ns": _find(names, "MaxNs")}  # fmt: skip
     for record in records:
-        ns, name = read_duration(record[total]), replace_surrogates(record[label].strip())
+        ns, name = read_duration(record[2]), replace_surrogates(record[0].strip())
         if ns is None or not name or name == _WAIT:
             continue
-        on_host = bool(_CALL.match(name)) if "TotalDurationNs" in names else not is_work
+        on_host = bool(_CALL.match(name))
         yield {
             "kind": "host" if on_host else "device",
             "layer": "runtime" if on_host else None,
+            "category": None if on_host else KERNEL,
             "name": name,
-            "calls": _find(names, record, _COUNTS),
             "duration_ns": ns,
-            "shortest_duration_ns": _find(names, record, _LEAST),
-            "longest_duration_ns": _find(names, record, _MOST),
+            **{
+                field: None if place is None else read_count(record[place].partition(".")[0])
+                for field, place in places.items()
+            },
         }
 
 
-def _find(names: list[str], record: list[str], wanted: tuple[str, ...]) -> int | None:
-    place = next((n for n, name in enumerate(names) if name in wanted), None)
-    return None if place is None else read_count(record[place].partition(".")[0])
+def _find(names: list[str], wanted: str) -> int | None:
+    return names.index(wanted) if wanted in names else None

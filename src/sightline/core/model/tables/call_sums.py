@@ -12,7 +12,7 @@ TABLE = Table(
         number("tid", "thread id"),
         text("kind", "host, device or traffic", required=True),
         text("layer", "as in host_ops"),
-        text("category", "the API"),
+        text("category", "the API; of a device's work kernel, memcpy, memset or page faults"),
         text("name", "name as recorded", required=True),
         number("device_id", "device"),
         number("calls", "how many"),
@@ -20,6 +20,8 @@ TABLE = Table(
         duration("duration_ns", "all that did not fail together; null of traffic"),
         duration("shortest_duration_ns", "the shortest"),
         duration("longest_duration_ns", "the longest"),
-        number("bytes", "of traffic: all together", unit="bytes"),
+        number("bytes", "of traffic and copies: all together", unit="bytes"),
+        number("part", "which of the runs it is of, where one text holds several, from 0"),
+        text("command", "what was run there, without its folder and arguments"),
     ),
 )

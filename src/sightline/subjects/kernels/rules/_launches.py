@@ -13,6 +13,7 @@ from sightline.core.algebra.order import sort_rows
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
+from sightline.diagnosis.algorithms import LAUNCHES_FOR_YOU
 from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._shared import escape_braces, list_computing
 from sightline.timeline.kernel_kinds import name_kinds
@@ -32,8 +33,6 @@ _LIBRARY = (
     r"nvjet|^(?:volta|turing|ampere|hopper|maxwell|pascal)_|^sm\d\d_|xmma|_sgemm_|_dgemm_|gemv2?[NT]_|"
     r"^__pgi_|_pgi_uacc_"
 )
-# Frameworks whose users write operators, and no launches.
-_LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
 # Beyond this much of the work of others, a shape that is fuller is no chance (ours).
 _FULLER = 2.0
 
@@ -77,7 +76,7 @@ def advise_algorithm(run: Run, name: str) -> str:
 
 def _choose_own(run: Run, names: pl.Series) -> pl.Series:
     """The names of kernels whose launch the program chooses."""
-    if read_world(run).framework not in _LAUNCHES_FOR_YOU:
+    if read_world(run).framework not in LAUNCHES_FOR_YOU:
         return names.filter(~names.str.contains(_LIBRARY))
     return names.filter(name_kinds(names).is_null())
 

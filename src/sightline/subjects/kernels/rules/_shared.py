@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -117,12 +116,6 @@ def add_shapes(run: Run, kernels: pl.DataFrame) -> pl.DataFrame:
 def escape_braces(name: str) -> str:
     """A name for a summary that is formatted once more: its braces stay braces."""
     return name.replace("{", "{{").replace("}", "}}")
-
-
-def choose_in_ncu(name: str) -> str:
-    """What makes Nsight Compute profile one kernel alone; empty without a name."""
-    word = re.match(r"\w*", shorten_kernel_name(name))
-    return f" -k regex:{word[0]}" if word and word[0] else ""
 
 
 def _is_launched(run: Run) -> bool:

@@ -39,6 +39,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
+from sightline.diagnosis.algorithms import choose_in_ncu
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.diagnosis.gaps import find_own_gaps
 from sightline.roofline.operator_roofs import place_operators
@@ -51,7 +52,6 @@ from sightline.subjects.kernels.rules._launches import (
     pick_longest,
 )
 from sightline.subjects.kernels.rules._room import find_little_room
-from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world

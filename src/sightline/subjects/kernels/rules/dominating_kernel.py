@@ -35,9 +35,9 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
+from sightline.diagnosis.algorithms import choose_in_ncu
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.kernels.rules._launches import advise_algorithm
-from sightline.subjects.kernels.rules._shared import choose_in_ncu
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
 

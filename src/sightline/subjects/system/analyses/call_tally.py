@@ -7,6 +7,7 @@ import polars as pl
 from sightline.core.model.columns import RANK, duration, number, pct, text
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
+from sightline.timeline.sums import select_sums
 
 ANALYSIS = Analysis(
     "call_tally",
@@ -88,7 +89,7 @@ def _sum_calls(run: Run) -> pl.DataFrame:
 
 def _take_sums(run: Run) -> pl.DataFrame:
     """What the profiler had added up itself."""
-    sums = run.table("call_sums").filter(pl.col("kind") == "host")
+    sums = select_sums(run).filter(pl.col("kind") == "host")
     is_known = pl.col("calls") > pl.col("errors")
     return sums.select(
         "rank", "pid", "tid",

@@ -1,0 +1,1 @@
+"""One file a rule; its docstring is its page."""

@@ -1,0 +1,199 @@
+"""What the sums of one run say together: GPU work by kind, calls of the API, and what came once.
+
+Times are in ns and sizes in bytes. Nothing here is a share of elapsed time, which no sum tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
+from sightline.core.model.run import Run
+from sightline.timeline.sums import select_sums
+
+SETS_UP, WAITS, COPIES, LAUNCHES, OTHER = "set-up", "wait", "copy", "launch", "other"
+# As nsys and nvprof name calls: the suffixes of a default stream per thread, and of versions.
+_SUFFIX = r"(?:_ptsz|_ptds)?(?:_v\d+)?$"
+_GROUPS = (
+    (WAITS, r"Synchronize$"),
+    (COPIES, r"^(?:cuda|cu|hip)Mem(?:cpy|set|Prefetch)"),
+    (LAUNCHES, r"^(?:cuda|cu|hip)(?:\w*Launch|Launch)"),
+    # CUDA Runtime and Driver API, "Memory Management", "Context Management", "Module Management".
+    (SETS_UP, r"Malloc|Free|Alloc|HostRegister|HostUnregister|Create|Destroy|Ctx|Init|Module"
+     r"|Library|SetDevice|DeviceReset|GetDevice|MemGetInfo|DeviceSet|FuncGet|FuncSet|SetLimit"),
+)  # fmt: skip
+_ALLOCATES = r"Malloc|Free|MemAlloc|MemHostAlloc|HostAlloc"
+_PINS = r"MallocHost|HostAlloc|HostRegister"
+# Ours: a call that took so long, and so many times the mean of the others of its name, did what is
+# done once, such as creating the context (tenths of a second) or loading code.
+_LONG_NS, _TIMES = 5_000_000, 20
+# Calls of a name that sets up: so few are no loop's, nor are some that take that long each.
+_FEW, _SOME = 10, 100
+_SYNCHRONOUS = r"Async|Prefetch|Peer"
+_WAYS = (
+    ("HtoD", r"HtoD|Host-to-Device|Host To Device"),
+    ("DtoH", r"DtoH|Device-to-Host|Device To Host"),
+    ("PtoP", r"PtoP|Peer-to-Peer"),
+    ("DtoD", r"DtoD|Device-to-Device|Device To Device"),
+)
+
+
+@dataclass(frozen=True)
+class SumFacts:
+    """Sums of one run.
+
+    kernels: name, calls, ns, longest_ns, the longest together first; copies: way (HtoD …), unified,
+    calls, ns, bytes (null: not in the tables); calls: name, group, allocates, calls, ns, once_ns
+    and once_calls (what of it came once).
+    """
+
+    kernels: pl.DataFrame
+    copies: pl.DataFrame
+    calls: pl.DataFrame
+    fill_ns: int
+    fill_calls: int
+    fill_bytes: int
+    fault_ns: int
+    faults: int
+
+    @property
+    def kernel_ns(self) -> int:
+        """All kernels together."""
+        return sum_column(self.kernels, "ns")
+
+    @property
+    def copy_ns(self) -> int:
+        """All copies that the program asked for together; without migrations."""
+        return sum_column(self.copies.filter(~pl.col("unified")), "ns")
+
+    @property
+    def gpu_ns(self) -> int:
+        """All the GPU's work together."""
+        return self.kernel_ns + sum_column(self.copies, "ns") + self.fill_ns
+
+    @property
+    def once_ns(self) -> int:
+        """What calls took that came once."""
+        return sum_column(self.calls, "once_ns")
+
+    @property
+    def repeated_ns(self) -> int:
+        """The longer of the GPU's work and of the calls without what came once: the whole.
+
+        Who does one after the other, as most programs do, takes at least that.
+        """
+        return max(self.gpu_ns, sum_column(self.calls, "ns") - self.once_ns)
+
+    def sum_calls(self, group: str) -> tuple[int, int]:
+        """How many calls of a group there are, and their time, without what came once."""
+        some = self.calls.filter(group=group)
+        count = sum_column(some, "calls") - sum_column(some, "once_calls")
+        return count, sum_column(some, "ns") - sum_column(some, "once_ns")
+
+
+def read_sums(run: Run) -> SumFacts | None:
+    """The sums of the run that is judged; None where a timeline says more, or no GPU is in them."""
+    return run.once(_read)
+
+
+def measure_sums(run: Run) -> int:
+    """What findings about sums are shares of, ns; 0 where there are none."""
+    facts = read_sums(run)
+    return 0 if facts is None else facts.repeated_ns
+
+
+def _read(run: Run) -> SumFacts | None:
+    if not run.rows("call_sums") or run.rows("device_ops"):
+        return None
+    sums = select_sums(run).with_columns(
+        pl.col("kind", "layer", "category", "name").cast(pl.String)
+    )
+    device = sums.filter(pl.col("category").is_not_null() & (pl.col("kind") != "host"))
+    fills = device.filter(category="memset")
+    faults = device.filter(category="page faults", kind="device")
+    calls = _read_calls(sums, sum_column(device, "duration_ns"))
+    if device.is_empty() and calls.is_empty():
+        return None
+    return SumFacts(
+        kernels=_add_up(device.filter(category="kernel"), "name").sort(
+            "ns", "name", descending=[True, False]
+        ),
+        copies=_read_copies(device.filter(category="memcpy")),
+        calls=calls,
+        fill_ns=sum_column(fills, "duration_ns"),
+        fill_calls=sum_column(fills, "calls"),
+        fill_bytes=sum_column(fills, "bytes"),
+        fault_ns=sum_column(faults, "duration_ns"),
+        faults=sum_column(faults, "calls"),
+    )
+
+
+def _add_up(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """All processes' rows together."""
+    return rows.group_by(*by, maintain_order=True).agg(
+        pl.col("calls").sum(),
+        ns=pl.col("duration_ns").sum(),
+        longest_ns=pl.col("longest_duration_ns").max(),
+        bytes=pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()),
+    )
+
+
+def _read_copies(rows: pl.DataFrame) -> pl.DataFrame:
+    way = pl.lit(None, pl.String)
+    for name, pattern in reversed(_WAYS):
+        way = pl.when(pl.col("name").str.contains(pattern)).then(pl.lit(name)).otherwise(way)
+    unified = pl.col("name").str.contains("Unified")
+    known = rows.with_columns(way=way, unified=unified)
+    return _add_up(known, "way", "unified").sort("ns", "way", descending=[True, False])
+
+
+def _read_calls(sums: pl.DataFrame, gpu_ns: int) -> pl.DataFrame:
+    rows = sums.filter(kind="host").filter(pl.col("layer").is_in(["runtime", "driver"]))
+    named = rows.with_columns(pl.col("name").str.replace(_SUFFIX, ""))
+    calls = _add_up(named, "name").filter(pl.col("ns").is_not_null())
+    group = pl.lit(OTHER)
+    for name, pattern in reversed(_GROUPS):
+        group = pl.when(pl.col("name").str.contains(pattern)).then(pl.lit(name)).otherwise(group)
+    calls = calls.with_columns(group=group, allocates=pl.col("name").str.contains(_ALLOCATES))
+    rest = (pl.col("ns") - pl.col("longest_ns")) / (pl.col("calls") - 1).clip(lower_bound=1)
+    is_first = (pl.col("longest_ns") >= _LONG_NS) & (
+        (pl.col("calls") == 1) | (pl.col("longest_ns") >= _TIMES * rest)
+    )
+    is_long = (pl.col("calls") <= _SOME) & (pl.col("ns") >= _LONG_NS * pl.col("calls"))
+    is_few = (pl.col("group") == SETS_UP) & ((pl.col("calls") <= _FEW) | is_long)
+    # No call waits for the GPU for longer than all that it did; copies may not be in the tables.
+    may_be_first = pl.col("group").is_in([SETS_UP, LAUNCHES, OTHER]) | (
+        (pl.col("longest_ns") > 2 * gpu_ns) & (gpu_ns > 0)
+    )
+    once = (
+        pl.when(is_few)
+        .then("ns")
+        .when(may_be_first & is_first)
+        .then("longest_ns")
+        .otherwise(0)
+        .fill_null(0)
+    )
+    return calls.with_columns(
+        once_ns=once,
+        once_calls=pl.when(is_few).then("calls").otherwise((once > 0).cast(pl.Int64)),
+    )
+
+
+def is_pinned(facts: SumFacts) -> bool:
+    """Whether the program asked for pinned memory."""
+    return bool(facts.calls.get_column("name").str.contains(_PINS).any())
+
+
+def is_serial(facts: SumFacts) -> bool:
+    """Whether copies follow the kernels, by what the host waits for.
+
+    Synchronous copies do: most copies are such calls, or the host waits as long as all work takes.
+    """
+    copying = facts.calls.filter(group=COPIES).filter(
+        ~pl.col("name").str.contains(_SYNCHRONOUS) & pl.col("name").str.contains("Memcpy")
+    )
+    asked = sum_column(facts.copies.filter(~pl.col("unified")), "calls")
+    waited = facts.sum_calls(WAITS)[1] + sum_column(copying, "ns")
+    return 2 * sum_column(copying, "calls") >= asked > 0 or 10 * waited >= 9 * facts.gpu_ns
