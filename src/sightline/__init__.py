@@ -157,6 +157,13 @@ def explain(name: str, *, rules: Sequence[str] = ()) -> str:
     return explain_name(name, rules=rules)
 
 
+def load_ipython_extension(shell: object) -> None:
+    """What `%load_ext sightline` calls: gives notebooks the cell magic `%%sightline`."""
+    from sightline.doors.notebook import register
+
+    register(shell)
+
+
 def __dir__() -> list[str]:
     """The public names, and nothing that only stands here to be called by them."""
     return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__version__"])
