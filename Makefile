@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof ranks-proof bench fuzz attack gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof ranks-proof bench fuzz attack gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -58,6 +58,12 @@ compare-halves: $(VENV)/.tests ## both halves of real recordings against each ot
 
 history-proof: $(VENV)/.tests ## how often `sightline history` sees a change where there is one and none
 	@$(PY) scripts/history_proof.py
+
+agent-questions: $(VENV)/.tests ## a hundred questions over the corpus, as an agent asks them of `sightline mcp`
+	@$(PY) scripts/agent_questions.py --wrong
+
+try-proof: $(VENV)/.tests ## how often `sightline try` is right, though it stops early: 140,000 simulated trials
+	@$(PY) scripts/try_proof.py
 
 ranks-proof: $(VENV)/.tests ## planted causes, pipelines, hangs and wrong pairings of simulated jobs of many ranks (RANKS, JOBS)
 	@$(PY) benchmarks/many_ranks.py truth $(RANKS) --jobs $(JOBS)

@@ -35,6 +35,7 @@ FUNCTIONS = {
     "tables": None,
     "exporters": "write",
     "panels": "data",
+    "displays": "write_html",
     "backends": None,
 }
 MEMBERS = [(kind, name) for kind in registry.KINDS for name in registry.list_names(kind)]

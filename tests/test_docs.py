@@ -34,6 +34,7 @@ NOT_RUN = {
     "sightline ranks capture.sightline": "a capture of that job",
     "(umask 077": "makes a secret",
     "sightline mcp ": "serves until its input ends: tests/doors/mcp",
+    "sightline try ": "runs programs: tests/doors/cli/test_try.py",
     "sightline lab run": "runs programs for a minute: tests/lab",
     "sightline top": "runs until it is ended: tests/record/monitor/test_top.py",
     "sightline watch": "runs until it is ended: tests/record/monitor/test_watch_command.py",

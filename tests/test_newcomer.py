@@ -161,6 +161,23 @@ def test_the_rules_own_test_passes(place: Path) -> None:
     assert "2 passed" in printed
 
 
+def test_a_package_tests_itself_with_what_is_public(tmp_path: Path) -> None:
+    """By `sightline.testing` alone: nothing of this folder is on its path."""
+    as_a_package(tmp_path)
+    (example,) = [b for b in blocks("python") if "check_importer" in b.text]
+    (tmp_path / "test_my_package.py").write_text(example.text)
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "test_my_package.py")
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "SIGHTLINE_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
 def test_the_panel_is_on_the_page(place: Path) -> None:
     answer(place, "report", "run.myp", "-o", "page.html")
     panels = {

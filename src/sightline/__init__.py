@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sightline.record.inline.memory import checkpoint, memory_history
     from sightline.record.inline.step import step
     from sightline.record.inline.timing import profile
+    from sightline.record.inline.trace_handler import trace_handler
     from sightline.session import Session
 
 
@@ -74,6 +75,7 @@ __all__ = [
     "profile",
     "save",
     "step",
+    "trace_handler",
 ]
 
 # Where each name is; loaded when it is first used, since Polars takes 0.15 s to import.
@@ -90,6 +92,7 @@ _PLACES = {
     "gpu_monitor": "record.inline.gpu_monitor",
     "listen": "record.inline.listen",
     "profile": "record.inline.timing",
+    "trace_handler": "record.inline.trace_handler",
 }
 
 
@@ -155,6 +158,13 @@ def explain(name: str, *, rules: Sequence[str] = ()) -> str:
     from sightline.session import explain as explain_name
 
     return explain_name(name, rules=rules)
+
+
+def load_ipython_extension(shell: object) -> None:
+    """What `%load_ext sightline` calls: gives notebooks the cell magic `%%sightline`."""
+    from sightline.doors.notebook import register
+
+    register(shell)
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sightline.answer.displays import Breakdown, Comparison, Findings, Flame, Timeline
 from sightline.core.model.declare import Finding, ImportOptions
 from sightline.core.model.run import Run
 
@@ -28,8 +29,10 @@ class Session(Run):
         """A session of a run that is open already; what was read of it is not read again."""
         return cls(run.parts, run.window, run._tables)
 
-    def findings(self, *, rules: Sequence[str] = (), vendor: bool = False) -> list[Finding]:
+    def findings(self, *, rules: Sequence[str] = (), vendor: bool = False) -> Findings:
         """Why the program is slow: what all rules find, the largest gain first, abstentions last.
+
+        A list that shows itself in a notebook, with `to_pandas()` and `plot()`.
 
         `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those
         that are named after `nsys analyze`, too. Raises InputError where a rule of your own is
@@ -37,7 +40,11 @@ class Session(Run):
         """
         from sightline.diagnosis.custom.facts import load_checked_rules
 
-        return self.diagnose(load_checked_rules(list(rules)) if rules else [], vendor=vendor)
+        own = load_checked_rules(list(rules)) if rules else []
+        found = Findings(self.diagnose(own, vendor=vendor))
+        if self.rows("device_ops"):
+            found.breakdown = tuple(self.ask("breakdown").to_dicts())
+        return found
 
     def diagnose(self, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
         """As `findings`, with rules of one's own that were read already."""
@@ -90,15 +97,28 @@ class Session(Run):
         """
         return explain(what if isinstance(what, str) else what.rule, rules=rules)
 
-    def compare(self, other: Run) -> dict[str, Any]:
+    def breakdown(self) -> Breakdown:
+        """Where each device's window went, as bars. Raises MissingDataError without a device."""
+        return Breakdown(self.ask("breakdown"))
+
+    def timeline(self) -> Timeline:
+        """A step's operations on their streams, as a picture; of median length.
+
+        Raises MissingDataError without a device.
+        """
+        self.require("the timeline", ("device_ops",))
+        return Timeline(self)
+
+    def compare(self, other: Run) -> Comparison:
         """What changed from this run to another: what `sightline compare --json` prints.
 
-        Raises MissingDataError where one has no timeline.
+        A dictionary that shows itself. Raises MissingDataError where one has no timeline.
         """
         from sightline.compare.comparison import compare_samples
         from sightline.compare.sample import take_sample
 
-        return compare_samples([take_sample(self, "before")], [take_sample(other, "after")])
+        sides = [take_sample(self, "before")], [take_sample(other, "after")]
+        return Comparison(compare_samples(*sides))
 
     def critical_path(self) -> dict[str, Any]:
         """What the run's length is made of: what `sightline critical-path --json` prints.
@@ -136,10 +156,14 @@ class Session(Run):
         sampled = bool(self.rows("pc_samples")) and not self.rows("kernel_metrics")
         return self.ask("sampled_roofline" if sampled else "roofline")
 
-    def flame(self, path: str, *, weight: str | None = None, order: str = "how") -> None:
-        """Write a flame graph: a page, SVG, folded stacks, speedscope or pprof, by the ending.
+    def flame(
+        self, path: str | None = None, *, weight: str | None = None, order: str = "how"
+    ) -> Flame:
+        """A flame graph that shows itself.
 
-        `order` is "how" or "why", `weight` one that the recording has. Raises RequestError.
+        Written to `path`, too, where one is given: a page, SVG, folded stacks, speedscope or pprof,
+        by the ending. `order` is "how" or "why", `weight` one that the recording has. Raises
+        RequestError.
         """
         from pathlib import Path
 
@@ -151,7 +175,9 @@ class Session(Run):
         chosen = choose_weight(built, weight)
         title = Path(self.table("recordings").item(0, "path")).name
         shown = explain_idle(built) if order == "why" else built
-        Path(path).write_bytes(draw_stacks(shown, chosen, title, path))
+        if path is not None:
+            Path(path).write_bytes(draw_stacks(shown, chosen, title, path))
+        return Flame(shown, chosen, title)
 
     def export(self, path: str, to: str) -> list[str]:
         """Write the run for another tool, as `sightline export --to`; the paths that were written.

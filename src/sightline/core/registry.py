@@ -2,7 +2,7 @@
 
 A module in one of these folders is registered by being there: it has one constant that says
 what it is (`IMPORTER`, `ANALYSIS`, `RULE`, `PANEL`, `TABLE`, `EXPORTER`,
-`BACKEND`) and one function.
+`BACKEND`, `DISPLAY`) and one function.
 Modules whose name starts with an underscore are shared parts, not members. Analyses, rules and
 panels lie in the folder of their subject, whose `__init__.py` says what it is with `SUBJECT`;
 importers lie in the folder of their family of tools. Other packages register through an entry
@@ -75,6 +75,7 @@ KINDS = {
     "tables": Kind("TABLE", "table", "tables", ("core/model/tables",)),
     "exporters": Kind("EXPORTER", "exporter", "export --list", ("views/exports",)),
     "backends": Kind("BACKEND", "backend", "doctor", ("record/collect/backends",)),
+    "displays": Kind("DISPLAY", "display", "explain", ("views/notebook",)),
     "panels": Kind("PANEL", "panel", "formats", ("views/html/panels", "subjects/*/panels")),
 }
 

@@ -30,11 +30,13 @@ def list_importers() -> list[Importer]:
 def drop_superseded(files: Sequence[Path]) -> list[Path]:
     """The files without those that another of the same name stands for, as an export does."""
     gone = {
-        path.with_suffix(ending)
+        # Not Path.suffix, which of "host.xplane.pb" is only the last part.
+        path.with_name(path.name.removesuffix(suffix) + ending)
         for importer in list_importers()
         if importer.supersedes
         for path in files
-        if path.suffix in importer.suffixes
+        for suffix in importer.suffixes
+        if path.name.endswith(suffix)
         for ending in importer.supersedes
     }
     return [path for path in files if path not in gone]

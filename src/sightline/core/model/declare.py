@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from sightline.core import registry
 from sightline.core.model.columns import Column
 
 
@@ -242,6 +243,10 @@ class Finding:
     def gain_ns(self) -> int | None:
         """What its end gains, where that is time."""
         return None if (ns := _take_amount(self.gain, "ns")) is None else int(ns)
+
+    def _repr_html_(self) -> str:
+        html: str = registry.load("displays", "findings").write_html(self)
+        return html
 
     def to_dict(self) -> dict[str, Any]:
         """As programs read it (`sightline findings --json`): a price as `cost_UNIT`, `cost_pct`.

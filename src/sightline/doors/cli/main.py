@@ -294,8 +294,8 @@ def build_parser(
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in names:
-        # `import` is a keyword, so its module is called import_.
-        suffix = "_" if name in ("import",) else ""
+        # Keywords: their modules are called import_ and try_.
+        suffix = "_" if name in ("import", "try") else ""
         module = importlib.import_module(f"sightline.doors.cli.{name.replace('-', '_')}{suffix}")
         sub = commands.add_parser(
             name,

@@ -108,7 +108,7 @@ class profile:  # used as a function, a context manager and a decorator
         if not state.on and not os.environ.get(session.OFF):
             self._begin()
         if state.on:
-            self._range = annotate(self.name)
+            self._range = annotate(Path(self.name).name)
             self._range.__enter__()
         return self
 

@@ -50,6 +50,18 @@ def render_comparison(data: dict[str, Any], width: int = WIDTH) -> Text:
     return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
 
 
+def render_causes(data: dict[str, Any], width: int = WIDTH) -> Text:
+    """What made the difference, without a verdict: the waterfall, operations, and the host."""
+    width = min(max(width, WIDTH), MOST)
+    prose = min(width, PROSE)
+    blocks = [
+        list(_waterfall(data, width)),
+        list(_pairs(data, width, prose)),
+        list(_host(data, width)),
+    ]
+    return Text("\n\n").join(Text("\n").join(block) for block in blocks if block)
+
+
 def format_change(ns: float) -> str:
     """A duration with its sign: '+4.400 µs', '−12 ns'."""
     return f"{_sign(ns)}{format_ns(abs(ns))}"

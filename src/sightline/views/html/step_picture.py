@@ -88,6 +88,20 @@ def draw_steps(before: Step, after: Step, *, dark: bool = False) -> str:
     )
 
 
+def draw_step(step: Step) -> str:
+    """One step as an SVG document on a light ground."""
+    streams = _list_streams(step)
+    scale = (_WIDTH - _LEFT - _RIGHT) / max(step.length_ns, 1)
+    foot = _HEAD + _ROW * max(len(streams), 1) + 10
+    body = [*_draw_band("", step, streams, 0, scale, _LIGHT), *_draw_legend(foot, _LIGHT)]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {foot + _FOOT}" '
+        f'width="{_WIDTH}" height="{foot + _FOOT}" font-family="sans-serif" font-size="12" '
+        f'role="img" aria-label="one step, {format_ns(step.length_ns)}">\n'
+        f'<rect width="100%" height="100%" fill="#fff"/>' + "\n".join(body) + "\n</svg>\n"
+    )
+
+
 def _list_streams(step: Step) -> list[int]:
     """The busiest streams, in order of their number."""
     busy = step.ops.group_by("stream").agg(ns=(pl.col("end_ns") - pl.col("start_ns")).sum())

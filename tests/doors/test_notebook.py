@@ -1,0 +1,122 @@
+"""The cell magic, with a stand-in for IPython's shell; the example notebook, with the real one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import sightline
+from sightline.record.inline.python_stacks import PythonStacks
+from support.places import EXAMPLES
+
+
+class _Shell:
+    """What the magic uses of IPython's InteractiveShell: two methods and the user's names."""
+
+    def __init__(self) -> None:
+        self.user_ns: dict[str, Any] = {}
+        self.magics: dict[str, Callable[[str, str], None]] = {}
+
+    def register_magic_function(
+        self, function: Callable[[str, str], None], kind: str, name: str
+    ) -> None:
+        assert kind == "cell"
+        self.magics[name] = function
+
+    def run_cell(self, cell: str) -> None:
+        exec(compile(cell, "<cell>", "exec"), self.user_ns)
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> _Shell:
+    """With what was displayed in its names as `shown`; without PyTorch, which would record."""
+    made = _Shell()
+    display = ModuleType("IPython.display")
+    made.user_ns["shown"] = []
+    display.display = made.user_ns["shown"].append  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    sightline.load_ipython_extension(made)
+    return made
+
+
+# It runs by the processor's time, so that a busy machine makes it no shorter.
+CELL = """
+import time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+burn(0.3)
+"""
+
+
+def test_a_cell_is_sampled_and_kept(shell: _Shell, tmp_path: Path) -> None:
+    shell.magics["sightline"](f"run -o {tmp_path}/mine", CELL)
+    run = shell.user_ns["run"]
+    assert (tmp_path / "mine.sightline").is_dir()
+    flame = shell.user_ns["shown"][-1]
+    assert flame.to_rows()[0]["name"].startswith("burn (")
+    assert run.rows("stack_weights") > 0
+    assert str(tmp_path) not in str(run.table("host_ops", ["name"]).to_dicts())
+    assert "pytest" not in repr(flame.to_rows()), "who called the cell is no part of it"
+
+
+def test_what_cannot_be_asked_ends_no_kernel(
+    shell: _Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line in ("two words", "3x", "--what"):
+        shell.magics["sightline"](line, "1")
+        assert "sightline: " in capsys.readouterr().err
+    assert shell.user_ns["shown"] == []
+
+
+def test_a_thread_that_does_nothing_else_has_no_stacks() -> None:
+    with PythonStacks(period_s=60.0) as stacks:
+        time.sleep(0)
+    assert stacks.weights == {}
+
+
+@pytest.mark.timing
+def test_the_example_notebook_runs(tmp_path: Path) -> None:
+    """Each cell, in a kernel of its own."""
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    for needed in ("ipykernel", "altair", "vl_convert"):
+        pytest.importorskip(needed)
+    notebook = nbformat.read(EXAMPLES / "notebook.ipynb", as_version=4)
+    client = nbclient.NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(EXAMPLES)}}
+    )
+    client.execute()
+    outputs = [
+        output["data"]
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if "data" in output
+    ]
+    pages = [data["text/html"] for data in outputs if "text/html" in data]
+    assert sum(page.startswith('<div class="sightline">') for page in pages) >= 6
+    assert any("read_batch" in page for page in pages)
+    assert any("image/svg+xml" in data for data in outputs)
+
+
+def test_the_marimo_example_runs() -> None:
+    pytest.importorskip("marimo")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "marimo_report.py")],
+        capture_output=True,
+        text=True,
+        env={**os.environ},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
