@@ -1,0 +1,34 @@
+"""Whole recordings of formats that others write: small ones kept in `whole`, and some made here.
+
+Those in `whole` are what the formats' own tests read; a folder is called as its importer.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from support.corpus import CORPUS
+from support.flight import entry, write_dumps
+from support.histories import Phase, rest, train, write_history
+
+WHOLE = Path(__file__).with_name("whole")
+_OTF2 = CORPUS / "otf2/hpcgroup__pipit/pipit/tests/data/ping-pong-otf2"
+
+
+def write_recorded(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The kind and the path of each."""
+    for kept in sorted(WHOLE.iterdir()):
+        for path in kept.iterdir():
+            made = folder / kept.name / path.name
+            made.parent.mkdir(parents=True)
+            (shutil.copytree if path.is_dir() else shutil.copyfile)(path, made)
+            yield kept.name, made
+    dumps = folder / "torch_flight"
+    dumps.mkdir()
+    yield "torch_flight", Path(write_dumps(dumps, [entry(n, done=n < 8) for n in range(9)])[0])
+    phases = [Phase(300, {0: train(), 1: train()}), Phase(100, {0: rest(), 1: rest()})]
+    yield "watch_history", write_history(folder / "watched.sightline", phases)
+    if _OTF2.is_dir():  # nothing of ours writes OTF2
+        yield "otf2", Path(shutil.copytree(_OTF2, folder / "otf2"))
