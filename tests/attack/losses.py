@@ -117,6 +117,13 @@ def list_seeds(folder: Path) -> list[tuple[str, Path]]:
     return [(one.kind, one.path) for one in write_seeds(folder) if one.kind not in apart]
 
 
+def list_all_seeds(folder: Path) -> list[tuple[str, Path]]:
+    """The same with those of the corpus, where it is there."""
+    from attack.recorded_seeds import copy_of_corpus
+
+    return [*list_seeds(folder), *copy_of_corpus(folder / "corpus")]
+
+
 def run_apart(kind: str, path: Path, each: int, start: int) -> tuple[str, Told]:
     """One format in a process of its own, which may end as it likes."""
     words = [sys.executable, __file__, "--seed", kind, str(path), "--each", str(each),
@@ -150,7 +157,7 @@ def measure(each: int, start: int, only: str | None, workers: int) -> dict[str, 
     """All formats, each with so many damaged inputs."""
     with tempfile.TemporaryDirectory(prefix="sightline-losses-") as place:
         os.environ["SIGHTLINE_CACHE"] = f"{place}/cache"
-        seeds = [s for s in list_seeds(Path(place) / "seeds") if only is None or s[0] == only]
+        seeds = [s for s in list_all_seeds(Path(place) / "seeds") if only is None or s[0] == only]
         with ThreadPoolExecutor(workers) as pool:
             done = pool.map(lambda seed: run_apart(*seed, each, start), seeds)
             return dict(done)

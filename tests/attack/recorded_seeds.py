@@ -14,7 +14,8 @@ from support.flight import entry, write_dumps
 from support.histories import Phase, rest, train, write_history
 
 WHOLE = Path(__file__).with_name("whole")
-_OTF2 = CORPUS / "otf2/hpcgroup__pipit/pipit/tests/data/ping-pong-otf2"
+# Formats that nothing of ours writes, and a recording of the corpus.
+OF_CORPUS = {"otf2": CORPUS / "otf2/hpcgroup__pipit/pipit/tests/data/ping-pong-otf2"}
 
 
 def write_recorded(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -30,5 +31,10 @@ def write_recorded(folder: Path) -> Iterator[tuple[str, Path]]:
     yield "torch_flight", Path(write_dumps(dumps, [entry(n, done=n < 8) for n in range(9)])[0])
     phases = [Phase(300, {0: train(), 1: train()}), Phase(100, {0: rest(), 1: rest()})]
     yield "watch_history", write_history(folder / "watched.sightline", phases)
-    if _OTF2.is_dir():  # nothing of ours writes OTF2
-        yield "otf2", Path(shutil.copytree(_OTF2, folder / "otf2"))
+
+
+def copy_of_corpus(folder: Path) -> Iterator[tuple[str, Path]]:
+    """The same of the corpus, where it is there."""
+    for kind, path in OF_CORPUS.items():
+        if path.is_dir():
+            yield kind, Path(shutil.copytree(path, folder / kind))

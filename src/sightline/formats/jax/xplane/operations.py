@@ -43,6 +43,7 @@ class Work(NamedTuple):
     copy_kind: str | None = None
 
 
+@functools.lru_cache(maxsize=_TEXTS_AT_ONCE)
 def split_category(category: str) -> tuple[str, str]:
     """What an operation is of, and which part of it: start, done, update, or all of it."""
     found = _PART.match(category)

@@ -25,14 +25,17 @@ XStatMetadata: 1 id int, 2 name text
 XPlane = _MESSAGES["XPlane"]
 _PS = 1000  # in a ns
 _TIME_LIMIT = 2**61
-# Statistics that are asked for; what is not shared by all events of a kind is not even looked at, so
-# that a kind with many of them takes no time for each of its events.
+# Statistics that are asked for. No others are kept: a kind of events that has many of them would
+# take time for all of them with each of its events.
 _ASKED = frozenset(
-    "bytes_accessed clock_rate compute_cap_major compute_cap_minor core_count correlation_id "
-    "device_type_string device_vendor hlo_category hlo_module hlo_op kernel_details "
-    "memcpy_details memory_bandwidth memory_size memset_details process_id profile_start_time "
-    "step_num _p _c _pt _ct".split()
-) | {"Hlo Proto"}
+    {
+        "bytes_accessed", "clock_rate", "compute_cap_major", "compute_cap_minor", "core_count",
+        "correlation_id", "device_type_string", "device_vendor", "hlo_category", "hlo_module",
+        "hlo_op", "kernel_details", "memcpy_details", "memory_bandwidth", "memory_size",
+        "memset_details", "process_id", "profile_start_time", "step_num", "_p", "_c", "_pt", "_ct",
+        "Hlo Proto",
+    }
+)  # fmt: skip
 # Texts of operations have some 1,000 characters, those of fusions with many operands some 10,000.
 _LONGEST_TEXT = 64 << 10
 
@@ -83,7 +86,7 @@ class Plane:
                 yield decode_text(metadata.name), hlo
 
     def _describe_kind(self, number: int) -> tuple[str, str, dict[str, Any]]:
-        """What all events of one kind share: name, text, and statistics, as an operation's FLOPs."""
+        """What events of one kind share: name, text and statistics, as an operation's FLOPs."""
         if number not in self._kinds:
             metadata = self._events.get(number)
             if metadata is None:
