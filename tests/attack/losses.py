@@ -33,6 +33,7 @@ from sightline.errors import SightlineError  # noqa: E402
 from sightline.opening.recognise import recognise  # noqa: E402
 
 SLOW_S = 10.0
+_LARGEST = 300_000  # bytes of real recordings: each is read as often as it is damaged
 COLUMNS = ("inputs", "refused", "said", "same", "removed", "exit 3", "slow", "unsaid")
 BAD = ("exit 3", "slow", "unsaid")
 
@@ -153,11 +154,18 @@ def format_table(told: dict[str, Told]) -> str:
     return "\n".join(lines)
 
 
-def measure(each: int, start: int, only: str | None, workers: int) -> dict[str, Told]:
+def measure(
+    each: int, start: int, only: str | None, workers: int, corpus: int = 0
+) -> dict[str, Told]:
     """All formats, each with so many damaged inputs."""
     with tempfile.TemporaryDirectory(prefix="sightline-losses-") as place:
         os.environ["SIGHTLINE_CACHE"] = f"{place}/cache"
-        seeds = [s for s in list_all_seeds(Path(place) / "seeds") if only is None or s[0] == only]
+        listed = list_all_seeds(Path(place) / "seeds")
+        if corpus:
+            from attack.recorded_seeds import list_of_corpus
+
+            listed = list(list_of_corpus(_LARGEST, corpus))
+        seeds = [one for one in listed if only is None or one[0].startswith(only)]
         with ThreadPoolExecutor(workers) as pool:
             done = pool.map(lambda seed: run_apart(*seed, each, start), seeds)
             return dict(done)
@@ -168,12 +176,13 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=150)
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--only")
+    parser.add_argument("--corpus", type=int, default=0, help="real ones, so many of each format")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", nargs=2, metavar=("KIND", "PATH"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = "1"
     if args.seed:
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(prefix="sightline-losses-") as folder:
             kind, path = args.seed
             told = attack_seed(kind, Path(path), args.each, args.start, Path(folder))
         for what, number in told.counts.items():
@@ -181,7 +190,7 @@ def main() -> int:
         for example in told.examples:
             print("BAD", example.replace("\n", " "))
         return 0
-    all_told = measure(args.each, args.start, args.only, args.workers)
+    all_told = measure(args.each, args.start, args.only, args.workers, args.corpus)
     for one in all_told.values():
         print("\n".join(one.examples[:200]), end="\n" if one.examples else "")
     print(format_table(all_told))

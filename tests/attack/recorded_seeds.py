@@ -38,3 +38,21 @@ def copy_of_corpus(folder: Path) -> Iterator[tuple[str, Path]]:
     for kind, path in OF_CORPUS.items():
         if path.is_dir():
             yield kind, Path(shutil.copytree(path, folder / kind))
+
+
+def list_of_corpus(most_bytes: int, each: int) -> Iterator[tuple[str, Path]]:
+    """The largest recordings of the corpus up to a size, so many of each format that it has."""
+    from sightline.core.model.source import Source
+    from sightline.errors import SightlineError
+    from sightline.opening.recognise import recognise
+
+    counts: dict[str, int] = {}
+    known = (p for p in CORPUS.rglob("*") if p.is_file() and 0 < p.stat().st_size <= most_bytes)
+    for path in sorted(known, key=lambda path: (-path.stat().st_size, path)):
+        try:
+            name = recognise(Source(path, path.name)).name
+        except SightlineError:
+            continue
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] <= each:
+            yield f"{name}-{counts[name]}", path

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -54,6 +55,9 @@ class Samples:
         default_factory=list
     )
     _columns: list[pl.DataFrame] = field(default_factory=list)
+    # By what a tool calls it: texts that are no number, and how many numbers it had.
+    _odd: Counter[str] = field(default_factory=Counter)
+    _read: set[str] = field(default_factory=set)
 
     def number_device(self, known_as: str, number: int | None = None) -> int:
         """A device's number: its own, else in the order in which they come."""
@@ -76,7 +80,9 @@ class Samples:
         """A value as a tool prints it; no row, and False, where it is no number."""
         found = read_number(text) if isinstance(text, str) else (float(text), "")
         if found is None or not math.isfinite(found[0]):
+            self._odd[peer] += is_odd(str(text))
             return False
+        self._read.add(peer)
         value, own = found
         name, ours, scale = name_metric(peer, own or unit)
         place = None if source is None else replace_surrogates(source)
@@ -119,6 +125,7 @@ class Samples:
             time_ns="time_ns",
             value=(number * told.get_column("scale")).gather(row),
         )
+        self._note_cells(said.get_column("peer"), said.get_column("text"), number)
         is_number = found.get_column("value").is_finite().fill_null(False)
         self._columns.append(found if is_number.all() else found.filter(is_number))
 
@@ -174,12 +181,31 @@ class Samples:
                         peer=pl.lit(cell.peer),
                         unit=pl.lit(cell.unit),
                         text=pl.col(column).cast(pl.String),
-                    )
+                    ),
+                    self._note_cells,
                 )
                 for column, cell in columns.items()
             ]
             in_order = pl.concat(found).sort("row", maintain_order=True)
             self._columns.append(in_order.select(list(_SCHEMA)))
+
+    def _note_cells(self, peers: pl.Series, texts: pl.Series, numbers: pl.Series) -> None:
+        """Count the cells that are neither a number nor a tool's word for none."""
+        is_number = numbers.is_finite().fill_null(False)
+        self._read.update(peers.filter(is_number).unique().to_list())
+        for peer, text in zip(peers.filter(~is_number), texts.filter(~is_number), strict=True):
+            self._odd[peer] += text is None or is_odd(text)
+
+    def note_gaps(self) -> list[Quality]:
+        """A note on cells of metrics with numbers that are themselves none.
+
+        A metric whose cells are all words is no measurement, and no loss.
+        """
+        bad = sum(count for peer, count in self._odd.items() if peer in self._read)
+        if not bad:
+            return []
+        text = "values are no numbers where others of the same name are: they were left out"
+        return [Quality("damaged_values", "warning", text, bad)]
 
     def has_values(self) -> bool:
         """Whether any value was a number."""
@@ -210,11 +236,14 @@ class Samples:
         }
 
 
-def _name_cells(cells: pl.DataFrame) -> pl.DataFrame:
+def _name_cells(
+    cells: pl.DataFrame, note: Callable[[pl.Series, pl.Series, pl.Series], None]
+) -> pl.DataFrame:
     """The cells that are numbers, with their metric, unit and value here."""
     key = ["peer", "unit", "text"]
     different = cells.select(key).unique()
     value, unit = parse_numbers(different.get_column("text"))
+    note(different.get_column("peer"), different.get_column("text"), value)
     named = [
         name_metric(peer, own or unit)
         for (peer, unit, _), own in zip(different.iter_rows(), unit, strict=True)
@@ -230,6 +259,20 @@ def _name_cells(cells: pl.DataFrame) -> pl.DataFrame:
         .rename({"ours": "unit"})
         .with_columns(from_ns=pl.lit(None, pl.Int64))
     )
+
+
+# What tools write where there is no value: nvidia-smi, rocm-smi and amd-smi, dcgmi, xpu-smi.
+_NO_VALUE = re.compile(
+    r"^[\[(]?\s*(?:|n/?a|-+|none|null|nan|[-+]?inf|no data|not (?:supported|available|active|found|applicable).*"
+    r"|unknown.*|err!?|error|gpu is lost.*|gpu requires reset.*|insufficient.*|disabled|enabled|unsupported"
+    r"|function not found|requested functionality.*|deprecated|in use)\s*[\])]?\.?$",
+    re.IGNORECASE,
+)
+
+
+def is_odd(text: str) -> bool:
+    """Whether a text is neither a number nor a tool's word for a value that there is not."""
+    return read_number(text) is None and not _NO_VALUE.match(text.strip())
 
 
 def read_number(text: str) -> tuple[float, str] | None:

@@ -75,6 +75,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not timed:
         last = known.get_column("time_ns").max()
         quality.append(note_no_times(1 if last else 0))
+    quality += samples.note_gaps()
     quality += note_bad_lines(rows.height - known.height, "readings of amd-smi")
     return Imported(samples.tables("amd"), Recording("amd-smi"), quality)
 

@@ -87,5 +87,6 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no profile in it can be read")
     quality.append(note_no_times(0))
+    quality += samples.note_gaps()
     quality += note_bad_lines(bad, "profiles of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)

@@ -104,6 +104,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     names = links.samples.names
     quality += [note_no_times(int(links.rounds > 0)), *note_bad_lines(links.bad, "states of links")]
     quality += [*_note_inactive(links.is_active, names), *_note_errors(links.errors)]
+    quality += links.samples.note_gaps()
     return Imported(links.samples.tables("nvidia"), Recording("nvidia-smi"), quality)
 
 

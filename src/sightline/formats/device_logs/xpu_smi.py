@@ -80,6 +80,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a number")
     quality.append(note_zone() if dated else note_no_date())
+    quality += samples.note_gaps()
     quality += note_bad_lines(lines.height - whole.height, "lines of xpu-smi")
     return Imported(samples.tables("intel"), Recording("xpu-smi"), quality)
 

@@ -16,7 +16,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="server_log",
@@ -90,6 +90,11 @@ _ITERATIONS = (
         r".*'num_generation_tokens': (?P<g>\d{1,9})"
     ),
 )
+# Of a line that is damaged or cut off.
+_LOOKS = re.compile(
+    r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat|host_step_time"
+    r"|num_ctx_requests|Iteration\(|preemption="
+)
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _UNDATED = re.compile(r"\b()(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\b")
 _TRTLLM = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)\]")
@@ -99,10 +104,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines of statistics. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     samples = Samples()
-    undated = timeless = 0
+    undated = timeless = bad = 0
     for line in read_text(source, quality).splitlines():
         values = list(_read_line(line))
         if not values:
+            bad += bool(_LOOKS.search(line))
             continue
         moment = _read_time(line)
         timeless += moment is None
@@ -117,6 +123,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             "--disable-log-stats; the server's /metrics hold the same, saved by\n"
             "  curl http://127.0.0.1:8000/metrics > metrics.txt",
         )
+    quality += [*note_bad_lines(bad, "line of statistics"), *samples.note_gaps()]
     if undated:
         quality.append(Quality("no_year", "info", "the log has no year: its times are of 1970"))
     if timeless:
