@@ -171,6 +171,33 @@ def measure(
             return dict(done)
 
 
+def find_unattacked(seeds: list[tuple[str, Path]]) -> set[str]:
+    """Formats of which no recording is damaged."""
+    from attack.recorded_seeds import OF_CORPUS
+
+    attacked = {kind for kind, _ in seeds} | set(OF_CORPUS)
+    attacked |= {recognise(Source(path, path.name)).name for _, path in seeds}
+    return set(registry.list_names("importers")) - attacked
+
+
+def _sample(each: int, start: int) -> int:
+    """A few damaged inputs of each format, and whether there is a format without any."""
+    with tempfile.TemporaryDirectory(prefix="sightline-losses-") as place:
+        os.environ["SIGHTLINE_CACHE"] = f"{place}/cache"
+        seeds = list_seeds(Path(place) / "seeds")
+        lacking = find_unattacked(seeds)
+        folder = Path(place) / "work"
+        folder.mkdir()
+        told = {kind: attack_seed(kind, path, each, start, folder) for kind, path in seeds}
+    for one in told.values():
+        print("\n".join(one.examples), end="\n" if one.examples else "")
+    print(format_table(told))
+    if lacking:
+        print("formats that nothing attacks:", ", ".join(sorted(lacking)))
+    hard = sum(one.counts[what] for one in told.values() for what in ("exit 3", "slow"))
+    return int(hard > 0 or bool(lacking))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=150)
@@ -178,6 +205,7 @@ def main() -> int:
     parser.add_argument("--only")
     parser.add_argument("--corpus", type=int, default=0, help="real ones, so many of each format")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--here", action="store_true", help="in this process: a sample of few")
     parser.add_argument("--seed", nargs=2, metavar=("KIND", "PATH"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = "1"
@@ -190,6 +218,8 @@ def main() -> int:
         for example in told.examples:
             print("BAD", example.replace("\n", " "))
         return 0
+    if args.here:
+        return _sample(args.each, args.start)
     all_told = measure(args.each, args.start, args.only, args.workers, args.corpus)
     for one in all_told.values():
         print("\n".join(one.examples[:200]), end="\n" if one.examples else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 from collections import Counter
@@ -263,9 +264,10 @@ def _name_cells(
 
 # What tools write where there is no value: nvidia-smi, rocm-smi and amd-smi, dcgmi, xpu-smi.
 _NO_VALUE = re.compile(
-    r"^[\[(]?\s*(?:|n/?a|-+|none|null|nan|[-+]?inf|no data|not (?:supported|available|active|found|applicable).*"
-    r"|unknown.*|err!?|error|gpu is lost.*|gpu requires reset.*|insufficient.*|disabled|enabled|unsupported"
-    r"|function not found|requested functionality.*|deprecated|in use)\s*[\])]?\.?$",
+    r"^[\[(]?\s*(?:|n/?a|-+|none|null|nan|[-+]?inf|no data|unknown.*|err!?|error|deprecated|in use"
+    r"|not (?:supported|available|active|found|applicable).*|gpu (?:is lost|requires reset).*"
+    r"|insufficient.*|disabled|enabled|unsupported|function not found|requested functionality.*)"
+    r"\s*[\])]?\.?$",
     re.IGNORECASE,
 )
 
@@ -340,17 +342,35 @@ def count_rounds(devices: Iterable[str | None]) -> pl.Series:
     return pl.Series(found, dtype=pl.Int64)
 
 
-def read_csv_texts(text: str, *, quote: str | None = '"') -> pl.DataFrame:
+def read_csv_texts(text: str, quality: list[Quality], *, quote: str | None = '"') -> pl.DataFrame:
     """A table with a header, all cells as texts; null where a line is too short.
 
-    Raises ValueError where it is no table.
+    Lines that are longer or shorter are noted. Raises ValueError where it is no table.
     """
+    quality += note_ragged_lines(text, quote)
     try:
         return pl.read_csv(
             text.encode(), infer_schema=False, truncate_ragged_lines=True, quote_char=quote
         )
     except pl.exceptions.PolarsError as error:
         raise ValueError(str(error).splitlines()[0]) from error
+
+
+def note_ragged_lines(text: str, quote: str | None = '"') -> list[Quality]:
+    """A note on lines of a table that have another number of cells than its first."""
+    lines = text.splitlines()
+    if quote is None or quote not in text:
+        counts = [line.count(",") for line in lines if line]
+    else:
+        try:
+            counts = [len(cells) - 1 for cells in csv.reader(lines, quotechar=quote) if cells]
+        except csv.Error:
+            return []
+    odd = sum(count != counts[0] for count in counts)
+    if not odd:
+        return []
+    text = "lines have another number of cells than the first: cells are missing, or are two lines'"
+    return [Quality("ragged_lines", "warning", text, odd)]
 
 
 class TimesOfDay:

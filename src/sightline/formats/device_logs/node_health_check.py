@@ -43,6 +43,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     events: list[CheckEvent] = []
     bad = 0
     for line in read_text(source, quality).splitlines():
+        bad += line.count("Health check") > 1
         if found := _LINE.search(line):
             gpu = _GPU.search(found[3])
             events.append(

@@ -99,6 +99,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             links.samples.names[gpu] = heading[2]
         elif (link := _LINK.match(line)) is not None and gpu is not None:
             links.add(gpu, int(link[1]), link[2])
+        else:
+            links.bad += bool(line.strip())
     if not links.samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of a link can be read")
     names = links.samples.names

@@ -72,7 +72,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         at = read_time(told[1], "%a %b %d %H:%M:%S %Y") if told else None
         times += at is not None
         gpus = _split_gpus(log)
-        # What the log says that it holds; a damaged line of a GPU takes all of it to the one before.
+        # A damaged first line of a GPU takes all that is below it to the one before.
         attached = _ATTACHED.search(log)
         missing += max(int(attached[1]) - len(gpus), 0) if attached else not gpus
         for place, (bus, lines) in enumerate(gpus):

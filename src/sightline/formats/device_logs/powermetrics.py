@@ -33,7 +33,7 @@ _CLOCK = re.compile(r"^(.{1,40}?) (?:HW active )?frequency: ([\d.]{1,15}) MHz$")
 _LOOKS = re.compile(r"Power|mW\b|residency|frequency|MHz|\*\*\*|elapsed")
 # Values of it that are not read: shares by clock, sums, and which part a heading is of.
 _OTHERS = re.compile(
-    r"^(?:\*\*\*\* .* \*\*\*\*|.*\b(?:requested|Combined Power|SW) .*|.*idle ratio.*|Machine model.*)$"
+    r"^\*\*\*\* .* \*\*\*\*$|\brequested|^Combined Power|\bSW |idle ratio|^Machine model"
 )
 _FORM = "%a %b %d %H:%M:%S %Y %z"
 _GPU = 0  # Apple's chips have one
@@ -91,7 +91,7 @@ def _add(samples: Samples, line: str, begin: int | None, end: int) -> bool:
         metric = "graphics clock" if device is not None else "clock"
         samples.add(metric, float(clock[2]), end, device, part, "MHz", begin)
     else:
-        return not _LOOKS.search(line) or bool(_OTHERS.match(line))
+        return not _LOOKS.search(line) or bool(_OTHERS.search(line))
     return True
 
 

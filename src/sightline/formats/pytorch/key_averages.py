@@ -45,7 +45,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _list_rows(lines: list[str], lost: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of all tables; lines within one that are none, and ends that are missing, are lost."""
+    """The rows of all tables; what is no row, and ends that are missing, are added to the lost."""
     columns: list[tuple[int, int]] = []
     names: list[str] = []
     for number, line in enumerate(lines):

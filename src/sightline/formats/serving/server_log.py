@@ -92,8 +92,13 @@ _ITERATIONS = (
 )
 # Of a line that is damaged or cut off.
 _LOOKS = re.compile(
-    r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat|host_step_time"
-    r"|num_ctx_requests|Iteration\(|preemption="
+    r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
+    r"|host_step_time|num_ctx_requests|Iteration\(|preemption="
+)
+# What comes once in a line: where it comes twice, the end of a line is missing.
+_ONCE = (
+    re.compile(r"Avg prompt throughput:|(?:Prefill|Decode) batch"),
+    re.compile(r"host_step_time = |iteration elapsed time"),
 )
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _UNDATED = re.compile(r"\b()(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\b")
@@ -107,6 +112,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     undated = timeless = bad = 0
     for line in read_text(source, quality).splitlines():
         values = list(_read_line(line))
+        bad += sum(len(mark.findall(line)) > 1 for mark in _ONCE)
         if not values:
             bad += bool(_LOOKS.search(line))
             continue
