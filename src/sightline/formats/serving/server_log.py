@@ -7,6 +7,7 @@ TensorRT-LLM with print_iter_log): `iteration_ms`, whose source is the phase.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -100,6 +101,7 @@ _ONCE = (
     re.compile(r"Avg prompt throughput:|(?:Prefill|Decode) batch"),
     re.compile(r"host_step_time = |iteration elapsed time"),
 )
+_LAST = re.compile(r"[\d%.)\]}]\s*$")  # statistics end with a number, a share or a bracket
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _UNDATED = re.compile(r"\b()(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\b")
 _TRTLLM = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)\]")
@@ -112,6 +114,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     undated = timeless = bad = 0
     for line in read_text(source, quality).splitlines():
         values = list(_read_line(line))
+        bad += _is_cut(line)
         bad += sum(len(mark.findall(line)) > 1 for mark in _ONCE)
         if not values:
             bad += bool(_LOOKS.search(line))
@@ -138,6 +141,22 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 _YEAR_NS = 366 * 86_400 * 10**9
+
+
+def _is_cut(line: str) -> bool:
+    """Whether a line of statistics has a name without its number, or ends before its last one."""
+    for marks, values in _LINES:
+        if marks.search(line):
+            names = (name.search(line) and not value.pattern.search(line) for name, value in
+                     zip(map(_name_of, values), values, strict=True))  # fmt: skip
+            return any(names) or not _LAST.search(line)
+    return False
+
+
+@functools.cache
+def _name_of(value: _Value) -> re.Pattern[str]:
+    """What stands before a value's number: a name, though the number is damaged."""
+    return re.compile(value.pattern.pattern.partition(_NUMBER)[0])
 
 
 def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:
