@@ -13,6 +13,10 @@ namespace {
 
 constexpr size_t kSmallestPiece = 4 << 10;  // behind an event that was refused
 constexpr size_t kLongItem = 16 << 20;      // an item longer than this is left to Python
+constexpr size_t kLongCareful = 256 << 10;   // the same behind one that was refused
+constexpr size_t kShortCareful = 16 << 10;   // the same where that has been in vain too often:
+constexpr size_t kFreeLooks = 16 << 20;      // bytes looked at in vain, and as many times the bytes
+constexpr size_t kLooksPerByte = 4;          // that were read, so that time stays in proportion
 constexpr size_t kKeptParser = 8 << 20;     // a parser that grew beyond it is given back
 
 // The length of the blank or comma at the front, 0 where there is none: what Python's \s matches,
@@ -183,13 +187,17 @@ Reader::Cut Reader::cut(std::shared_ptr<Piece>& piece) {
     if (*at(cut_at_) == ']') return Cut::array_end;
     const size_t begin = cut_at_;
     const bool careful = piece_bytes_ < largest_piece_;
-    const size_t longest = careful ? piece_bytes_ + (256 << 10) : kLongItem;
+    const bool is_patient = in_vain_ <= kFreeLooks + kLooksPerByte * begin;
+    const size_t longest =
+        careful ? piece_bytes_ + (is_patient ? kLongCareful : kShortCareful) : kLongItem;
     scanner_.restart(begin - held_from_);
     size_t end = 0;
     for (;;) {
         const size_t before = held_from_;
-        const auto found = scanner_.scan(held_.data(), held_.size(),
-                                         begin - before + piece_bytes_, ended_);
+        const size_t size = std::min(held_.size(), begin - before + longest);
+        const bool is_all = size == held_.size();
+        const auto found =
+            scanner_.scan(held_.data(), size, begin - before + piece_bytes_, ended_ && is_all);
         if (found == BoundaryScanner::Found::boundary) {
             end = before + scanner_.last_boundary();
             break;
@@ -198,13 +206,15 @@ Reader::Cut Reader::cut(std::shared_ptr<Piece>& piece) {
             end = before + scanner_.array_end();
             break;
         }
-        const bool too_long = before + scanner_.position() - begin > longest;
-        if (too_long || !more()) {
+        if (!is_all || before + held_.size() - begin >= longest || !more()) {
             end = before + scanner_.last_boundary();
             break;
         }
     }
-    if (end == begin) return Cut::refused;
+    if (end == begin) {
+        in_vain_ += held_from_ + scanner_.position() - begin;
+        return Cut::refused;
+    }
     piece = std::make_shared<Piece>();
     piece->begin = begin;
     piece->size = end - begin;

@@ -86,6 +86,7 @@ private:
     bool ended_ = false;
     size_t position_ = 0;  // all before it has become rows
     size_t cut_at_ = 0;    // all before it has become pieces
+    size_t in_vain_ = 0;   // bytes that were looked at for the end of items that have none
     BoundaryScanner scanner_;
     std::deque<std::shared_ptr<Piece>> in_flight_;
 

@@ -15,6 +15,9 @@ namespace {
 constexpr size_t kMaxDepth = 1024;
 constexpr size_t kMostJson = 64 << 10;
 constexpr int kMostJsonDepth = 16;
+// What all values take as JSON: a flight recorder's stacks take as many bytes as the file, unless
+// they share parts of each other.
+constexpr size_t kFreeJson = 32 << 20, kJsonPerByte = 8;
 
 void write_text(std::string_view text, std::string& out) {
     out += '"';
@@ -161,7 +164,7 @@ Batch StackTrie::frames() const {
 }
 
 DictRows::DictRows(Objects& objects, Value root, const std::vector<std::string>& path, uint64_t most)
-    : objects_(objects) {
+    : objects_(objects), json_left_(kFreeJson + kJsonPerByte * most) {
     add(root, 0, most, false);
     for (const std::string& key : path) {
         const uint32_t code = objects_.texts.intern(key);
@@ -206,16 +209,34 @@ int64_t DictRows::cell_of(Value value, KeyKind kind, StackTrie& stacks) {
                                      : objects_.integer(value).value_or(kNull);
         case KeyKind::stack: return stacks.add(objects_.content_of(value));
         case KeyKind::skip: return kNull;
-        default: return tag_of(value) == Tag::text
-                            ? static_cast<int64_t>(payload_of(value))
-                            : objects_.texts.intern(write_json(objects_, value));
+        default: break;
     }
+    if (tag_of(value) == Tag::text) return static_cast<int64_t>(payload_of(value));
+    const bool is_shared =
+        tag_of(value) == Tag::list || tag_of(value) == Tag::tuple || tag_of(value) == Tag::dict;
+    if (!is_shared) return objects_.texts.intern(write_json(objects_, value));
+    if (const auto known = json_of_value_.find(value); known != json_of_value_.end()) {
+        return known->second;
+    }
+    const int64_t code = json_left_ == 0 ? written({}) : written(write_json(objects_, value));
+    return json_of_value_[value] = code;
+}
+
+// The code of a value as JSON; null, and the rows are cut, where there was no room for more.
+int64_t DictRows::written(std::string text) {
+    if (json_left_ == 0) {
+        cut_ = true;
+        return kNull;
+    }
+    json_left_ -= std::min(json_left_, text.size());
+    return objects_.texts.intern(text);
 }
 
 int64_t DictRows::others_of(Value dict, const std::vector<Value>& wanted) {
     const auto is_wanted = [&](Value key) {
         return std::find(wanted.begin(), wanted.end(), key) != wanted.end();
     };
+    if (json_left_ == 0) return written({});
     const std::vector<Value> pairs = objects_.pairs_of(dict);
     std::vector<Value> others;
     for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
@@ -224,7 +245,7 @@ int64_t DictRows::others_of(Value dict, const std::vector<Value>& wanted) {
     if (others.empty()) return kNull;
     std::string text;
     write_pairs(objects_, others, 0, text);
-    return objects_.texts.intern(text);
+    return written(std::move(text));
 }
 
 Batch DictRows::take(const std::vector<WantedKey>& wanted, StackTrie& stacks, size_t start,

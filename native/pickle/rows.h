@@ -56,7 +56,8 @@ private:
 // The dicts that keys lead to, one after the other; lists on the way are gone through.
 class DictRows {
 public:
-    // At most `most` rows: a list that is referred to again and again is no reason for more.
+    // At most `most` rows: a list that is referred to again and again is no reason for more. Values
+    // that are written as JSON take no more than some times `most` bytes, for the same reason.
     DictRows(Objects& objects, Value root, const std::vector<std::string>& path, uint64_t most);
 
     DictRows(const DictRows&) = delete;
@@ -76,8 +77,11 @@ private:
     void add(Value value, size_t parent, uint64_t most, bool is_nested);
     int64_t cell_of(Value value, KeyKind kind, StackTrie& stacks);
     int64_t others_of(Value dict, const std::vector<Value>& wanted);
+    int64_t written(std::string text);
 
     Objects& objects_;
+    size_t json_left_;                                // bytes
+    std::unordered_map<Value, int64_t> json_of_value_;  // the codes of what is written already
     Chunked<uint32_t> dicts_;
     Packed parents_;
     bool cut_ = false;

@@ -77,7 +77,7 @@ def prepare_inputs(folder: Path, every: int = 1) -> Inputs:
     Of the kinds only every n-th is kept.
     """
     programs = write_programs(folder / "programs")
-    seeds = _write_seeds_apart(folder / "seeds")[::every]
+    seeds = write_seeds_apart(folder / "seeds")[::every]
     _load_ahead(seeds, Place(_make(folder / "ahead"), folder / "cache-ahead", programs))
     whole = {}
     for one in seeds:
@@ -98,7 +98,7 @@ def _make(folder: Path) -> Path:
     return folder
 
 
-def _write_seeds_apart(folder: Path) -> list[Seed]:
+def write_seeds_apart(folder: Path) -> list[Seed]:
     """The inputs, made by a child: Polars' threads do not survive a fork."""
 
     def write() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import sightline
 import synth_rocm
+from attack.recorded_seeds import write_recorded
 from formats import test_clustercockpit as cockpit
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
@@ -217,6 +218,7 @@ def write_seeds(folder: Path) -> list[Seed]:
         path = folder / f"{name}.checks"
         path.write_text(text)
         seeds.append(Seed(name, path))
+    seeds += [Seed(kind, path) for kind, path in write_recorded(folder / "recorded")]
     rules = folder / "mine.yaml"
     rules.write_text(RULES)
     seeds.append(Seed("rules", rules, seeds[0].path))

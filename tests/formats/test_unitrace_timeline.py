@@ -89,7 +89,7 @@ def test_lines_that_are_cut_or_run_backwards(tmp_path: Path) -> None:
     imported = read(path)
     assert imported.tables["device_ops"].get_column("name").to_list() == ["a"]
     counts = {note.kind: note.count for note in imported.quality}
-    assert counts == {"damaged_lines": 2, "no_api_calls": None}
+    assert counts == {"open_end": None, "damaged_lines": 2, "no_api_calls": None}
     path.write_text("Thread 5 Device 1 : x")
     with pytest.raises(DamagedError, match="no line of it is whole"):
         read(path)

@@ -47,3 +47,18 @@ def _walk(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             width = 8 if kind == 1 else 4
             yield key >> 3, int.from_bytes(data[at : at + width], "little")
             at += width
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    """A field as it is written: a number as a varint, bytes behind their length."""
+    if isinstance(value, int):
+        return _write_varint(number << 3) + _write_varint(value)
+    return _write_varint(number << 3 | 2) + _write_varint(len(value)) + value
+
+
+def _write_varint(value: int) -> bytes:
+    made = bytearray()
+    while value > 127:
+        made.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*made, value])

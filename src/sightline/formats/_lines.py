@@ -11,7 +11,7 @@ import polars as pl
 from sightline._native import split_lines as split_natively
 from sightline.core.model.declare import Quality
 from sightline.core.model.source import Source
-from sightline.formats._stacks import read_whole
+from sightline.formats._stacks import note_text_damage, read_whole
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ def read_utf8(source: Source, quality: list[Quality]) -> bytes:
     data = read_whole(source, quality)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         data = data.decode("utf-16", errors="replace").encode(errors="replace")
+    quality += note_text_damage(data)
     return data.removeprefix(b"\xef\xbb\xbf")
 
 

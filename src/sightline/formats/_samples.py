@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -54,6 +56,9 @@ class Samples:
         default_factory=list
     )
     _columns: list[pl.DataFrame] = field(default_factory=list)
+    # By what a tool calls it: texts that are no number, and how many numbers it had.
+    _odd: Counter[str] = field(default_factory=Counter)
+    _read: set[str] = field(default_factory=set)
 
     def number_device(self, known_as: str, number: int | None = None) -> int:
         """A device's number: its own, else in the order in which they come."""
@@ -76,7 +81,9 @@ class Samples:
         """A value as a tool prints it; no row, and False, where it is no number."""
         found = read_number(text) if isinstance(text, str) else (float(text), "")
         if found is None or not math.isfinite(found[0]):
+            self._odd[peer] += is_odd(str(text))
             return False
+        self._read.add(peer)
         value, own = found
         name, ours, scale = name_metric(peer, own or unit)
         place = None if source is None else replace_surrogates(source)
@@ -119,6 +126,7 @@ class Samples:
             time_ns="time_ns",
             value=(number * told.get_column("scale")).gather(row),
         )
+        self._note_cells(said.get_column("peer"), said.get_column("text"), number)
         is_number = found.get_column("value").is_finite().fill_null(False)
         self._columns.append(found if is_number.all() else found.filter(is_number))
 
@@ -174,12 +182,31 @@ class Samples:
                         peer=pl.lit(cell.peer),
                         unit=pl.lit(cell.unit),
                         text=pl.col(column).cast(pl.String),
-                    )
+                    ),
+                    self._note_cells,
                 )
                 for column, cell in columns.items()
             ]
             in_order = pl.concat(found).sort("row", maintain_order=True)
             self._columns.append(in_order.select(list(_SCHEMA)))
+
+    def _note_cells(self, peers: pl.Series, texts: pl.Series, numbers: pl.Series) -> None:
+        """Count the cells that are neither a number nor a tool's word for none."""
+        is_number = numbers.is_finite().fill_null(False)
+        self._read.update(peers.filter(is_number).unique().to_list())
+        for peer, text in zip(peers.filter(~is_number), texts.filter(~is_number), strict=True):
+            self._odd[peer] += text is None or is_odd(text)
+
+    def note_gaps(self) -> list[Quality]:
+        """A note on cells of metrics with numbers that are themselves none.
+
+        A metric whose cells are all words is no measurement, and no loss.
+        """
+        bad = sum(count for peer, count in self._odd.items() if peer in self._read)
+        if not bad:
+            return []
+        text = "values are no numbers where others of the same name are: they were left out"
+        return [Quality("damaged_values", "warning", text, bad)]
 
     def has_values(self) -> bool:
         """Whether any value was a number."""
@@ -210,11 +237,14 @@ class Samples:
         }
 
 
-def _name_cells(cells: pl.DataFrame) -> pl.DataFrame:
+def _name_cells(
+    cells: pl.DataFrame, note: Callable[[pl.Series, pl.Series, pl.Series], None]
+) -> pl.DataFrame:
     """The cells that are numbers, with their metric, unit and value here."""
     key = ["peer", "unit", "text"]
     different = cells.select(key).unique()
     value, unit = parse_numbers(different.get_column("text"))
+    note(different.get_column("peer"), different.get_column("text"), value)
     named = [
         name_metric(peer, own or unit)
         for (peer, unit, _), own in zip(different.iter_rows(), unit, strict=True)
@@ -230,6 +260,21 @@ def _name_cells(cells: pl.DataFrame) -> pl.DataFrame:
         .rename({"ours": "unit"})
         .with_columns(from_ns=pl.lit(None, pl.Int64))
     )
+
+
+# What tools write where there is no value: nvidia-smi, rocm-smi and amd-smi, dcgmi, xpu-smi.
+_NO_VALUE = re.compile(
+    r"^[\[(]?\s*(?:|n/?a|-+|none|null|nan|[-+]?inf|no data|unknown.*|err!?|error|deprecated|in use"
+    r"|not (?:supported|available|active|found|applicable).*|gpu (?:is lost|requires reset).*"
+    r"|insufficient.*|disabled|enabled|unsupported|function not found|requested functionality.*)"
+    r"\s*[\])]?\.?$",
+    re.IGNORECASE,
+)
+
+
+def is_odd(text: str) -> bool:
+    """Whether a text is neither a number nor a tool's word for a value that there is not."""
+    return read_number(text) is None and not _NO_VALUE.match(text.strip())
 
 
 def read_number(text: str) -> tuple[float, str] | None:
@@ -297,17 +342,35 @@ def count_rounds(devices: Iterable[str | None]) -> pl.Series:
     return pl.Series(found, dtype=pl.Int64)
 
 
-def read_csv_texts(text: str, *, quote: str | None = '"') -> pl.DataFrame:
+def read_csv_texts(text: str, quality: list[Quality], *, quote: str | None = '"') -> pl.DataFrame:
     """A table with a header, all cells as texts; null where a line is too short.
 
-    Raises ValueError where it is no table.
+    Lines that are longer or shorter are noted. Raises ValueError where it is no table.
     """
+    quality += note_ragged_lines(text, quote)
     try:
         return pl.read_csv(
             text.encode(), infer_schema=False, truncate_ragged_lines=True, quote_char=quote
         )
     except pl.exceptions.PolarsError as error:
         raise ValueError(str(error).splitlines()[0]) from error
+
+
+def note_ragged_lines(text: str, quote: str | None = '"') -> list[Quality]:
+    """A note on lines of a table that have another number of cells than its first."""
+    lines = text.splitlines()
+    if quote is None or quote not in text:
+        counts = [line.count(",") for line in lines if line]
+    else:
+        try:
+            counts = [len(cells) - 1 for cells in csv.reader(lines, quotechar=quote) if cells]
+        except csv.Error:
+            return []
+    odd = sum(count != counts[0] for count in counts)
+    if not odd:
+        return []
+    text = "lines have another number of cells than the first: cells are missing, or are two lines'"
+    return [Quality("ragged_lines", "warning", text, odd)]
 
 
 class TimesOfDay:

@@ -24,11 +24,14 @@ import polars as pl
 from sightline._native import integers
 from sightline.core.algebra import arrow as compiled
 from sightline.core.model.cache_folder import open_cache_folder
+from sightline.core.model.declare import Quality
+from sightline.core.text import make_printable
 from sightline.errors import DamagedError
 
 # What reading a damaged file raises: SQLite's own error, or its message if that is no UTF-8.
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
+_CHECKED_BYTES = 64 << 20  # a second's work
 SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
 _LARGEST_VALUE = 256 << 20
 # Steps of SQLite's machine: it takes about ten for a value, which has a byte at least, and every
@@ -84,6 +87,25 @@ class SqliteFile:
         self._db.close()
         if self._merged is not None:
             self._merged.cleanup()
+
+    def note_structure(self) -> list[Quality]:
+        """What SQLite itself finds wrong with the file's pages, rows and orders.
+
+        Damage can leave a file in which every table is read without an error, and rows are gone.
+        Larger files are not checked: that would read all of them once more.
+        """
+        if self.cut_off or self.path.stat().st_size > _CHECKED_BYTES:
+            return []
+        try:
+            found = [str(row[0]) for row in self._db.execute("PRAGMA quick_check(20)")]
+        except FAILURES as error:
+            found = [str(error)]
+        found = [line for line in found if line != "ok"]
+        if not found:
+            return []
+        words = make_printable(found[0])[:200]
+        text = f"SQLite finds the file damaged, rows may be missing: {words}"
+        return [Quality("damaged_database", "error", text, len(found))]
 
     @property
     def tables(self) -> list[str]:

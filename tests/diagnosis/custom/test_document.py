@@ -23,6 +23,12 @@ def test_values_and_their_lines(tmp_path: Path) -> None:
     assert value.data["parameters"].line == 3
 
 
+def test_halves_of_letters_are_replaced(tmp_path: Path) -> None:
+    """JSON may have them, and no file that we write."""
+    value = read(file(tmp_path, rb'{"na\ud800me": "bad \ud800", "list": ["\udfff"]}'))
+    assert value.plain() == {"na?me": "bad ?", "list": ["?"]}
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -160,6 +160,29 @@ def test_no_trace(start: Start, tmp_path: Path, told: dict[str, bool], expected:
     assert not (tmp_path / "t.json").exists()
 
 
+def test_a_trace_of_holes_is_not_copied(tmp_path: Path) -> None:
+    """It takes no room where it is, and would fill the disk that it is copied to."""
+    trace = tmp_path / "sparse.json"
+    with trace.open("wb") as file:
+        file.truncate(3 << 30)
+        file.seek(-1, os.SEEK_END)
+        file.write(b"}")
+    with pytest.raises(InputError, match="no profiler's"):
+        kineto_door._check_length(trace.stat(), tmp_path)
+    whole = tmp_path / "whole.json"
+    whole.write_bytes(b"[" + b"1," * (1 << 20) + b"2]")
+    kineto_door._check_length(whole.stat(), tmp_path)
+
+
+def test_a_folder_that_vanishes_is_an_error_of_the_input(start: Start, tmp_path: Path) -> None:
+    program = start()
+    gone = tmp_path / "removed"
+    openings = attach.list_openings([program.pid])
+    with pytest.raises(InputError, match="folder is gone") as caught:
+        attach.record_processes(openings, gone, 0.1, (), lambda _: None, warm_up_s=0)
+    assert "No such file" in str(caught.value.why)
+
+
 def test_the_trace_of_a_program_that_ended(start: Start, tmp_path: Path) -> None:
     program = start(ends=True)
     client, root = client_of(program), Root(program.pid)

@@ -12,8 +12,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import sightline
 import sightline as sl
 from sightline.core.model import event_file as f
 from sightline.record.inline import compiled, recorder, session, usage
@@ -147,6 +149,12 @@ def test_a_full_file_loses_what_has_no_room_and_says_how_much(
     assert session.state.recorder.lost == 10
     kinds = [s[-1] for s in read_slots(recorded)]
     assert kinds.count(f.RANGE) == room + 1
+    # Our own bound is no full disk.
+    monkeypatch.setattr(f, "MOST_BYTES", f.CHUNK)
+    quality = sightline.open(str(recorded)).table("quality")
+    (lost,) = quality.filter(pl.col("kind") == "events_lost").iter_rows(named=True)
+    assert lost["count"] == 10
+    assert "a process marks" in lost["text"] and "disk" not in lost["remedy"]
 
 
 def test_nothing_is_kept_of_ranges_that_are_over(recorded: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -153,6 +154,32 @@ def test_sealing_again_what_was_sealed_doubles_nothing(tmp_path: Path) -> None:
     live.write_bytes(saved)  # killed between the Parquet file and the removal
     seal.main([str(tmp_path / "h"), live.name])
     assert scan_history(tmp_path / "h", "gpus").collect().height == 1
+
+
+def test_a_folder_that_is_removed_is_begun_anew_and_that_is_told(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path / "h")
+    assert writer.write(make_round(0, read((GPU0, {"power": 1.0}))))
+    shutil.rmtree(tmp_path / "h")
+    assert writer.write(make_round(1, read((GPU0, {"power": 2.0}))))
+    assert writer.write(make_round(2, read((GPU0, {"power": 3.0}))))
+    assert (writer.begun_anew, writer.lost_rounds) == (1, 0)
+    writer.close()
+    kept = scan_history(tmp_path / "h", "gpus").collect()
+    assert kept.get_column("power_w").to_list() == [2.0, 3.0]
+
+
+def test_rounds_are_counted_where_a_removed_folder_cannot_be_made_again(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path / "at" / "h")
+    writer.write(make_round(0, read((GPU0, {"power": 1.0}))))
+    shutil.rmtree(tmp_path / "at")
+    (tmp_path / "at").write_text("a file in the folder's place")
+    assert not writer.write(make_round(1, read((GPU0, {"power": 2.0}))))
+    assert not writer.write(make_round(2, read((GPU0, {"power": 3.0}))))
+    assert (writer.begun_anew, writer.lost_rounds) == (0, 2)
+    assert writer.why_lost
+    writer.close()
+    (tmp_path / "at").unlink()
+    assert not (tmp_path / "at" / "h").exists()
 
 
 def test_a_full_disk_costs_rounds_and_nothing_that_was_written(

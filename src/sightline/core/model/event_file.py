@@ -25,6 +25,7 @@ READ = (1, 2)
 FIRST_WITH_END = 2
 SLOT = 32
 CHUNK = 1 << 20  # 32,768 slots; a process that marks little costs 1 MiB until it ends
+MOST_BYTES = 1 << 30  # 33 million events: more is a mistake in the loop, and disks are shared
 FIRST_EVENT = 2
 SUFFIX = ".events"
 

@@ -61,6 +61,8 @@ def parse_frames(stack: str) -> list[tuple[str, str]]:
     if len(texts) > 1 and texts[-1] == "":
         texts.pop()
     has_device = any(t.endswith(("_[G]", "_[g]")) for t in texts)
+    # iaprof writes the file, then the symbol: the last is the kernel.
+    last = max((n for n, t in enumerate(texts) if t.endswith("_[G]")), default=-1)
     frames = []
     inside = 0
     for place, text in enumerate(texts):
@@ -70,8 +72,8 @@ def parse_frames(stack: str) -> list[tuple[str, str]]:
         for suffix, of_suffix in (("_[k]", "os"), ("_[G]", "kernel"), ("_[g]", "instruction")):
             if text.endswith(suffix):
                 text, layer = text[: -len(suffix)], of_suffix
-        if layer == "kernel" and any(t.endswith("_[G]") for t in texts[place + 1 :]):
-            layer = "gpu_file"  # iaprof writes the file, then the symbol: the last is the kernel
+        if layer == "kernel" and place < last:
+            layer = "gpu_file"
         elif layer == "instruction":
             layer = ("instruction", "stall_class", "stall_reason")[min(inside, 2)]
             inside += 1

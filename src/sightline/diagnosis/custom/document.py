@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from sightline.core.text import replace_surrogates
 from sightline.errors import InputError
 
 MAX_DEPTH = 64  # a rule has five levels
@@ -97,14 +98,15 @@ def _value(node: yaml.Node, file: str) -> Value:
                 raise at.wrong("a name must be a text")
             if key.value in found:
                 raise at.wrong(f"'{_short(key.value)}' stands here a second time")
-            found[key.value] = _value(value, file)
+            found[replace_surrogates(key.value)] = _value(value, file)
         return Value(found, file, line)
     kind = node.tag.removeprefix("tag:yaml.org,2002:")
     if kind not in _SCALARS:
         # A date, a merge key or a tag of somebody's own: what was written is what is meant.
-        return Value(node.value, file, line)
+        return Value(replace_surrogates(node.value), file, line)
     try:
-        return Value(yaml.SafeLoader("").construct_object(node), file, line)
+        made = yaml.SafeLoader("").construct_object(node)
+        return Value(replace_surrogates(made) if isinstance(made, str) else made, file, line)
     except (ValueError, yaml.YAMLError) as error:
         raise Value(None, file, line).wrong(f"'{_short(node.value)}' is no {kind}") from error
 

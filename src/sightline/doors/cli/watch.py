@@ -164,7 +164,9 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
             pusher.close()
         if notifier is not None:
             notifier.close()
-    if history is not None:
+    if history is not None and not history.folder.is_dir():
+        _say(f"There is no history: {args.output} was removed, or moved elsewhere")
+    elif history is not None:
         _say(f"The history is in {args.output}:  sightline report {args.output}")
     return GATE_FAILED if policies is not None and policies.violations else 0
 

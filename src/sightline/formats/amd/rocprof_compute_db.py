@@ -62,6 +62,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         names = db.rows("compute_metric_definition", ["metric_uuid", "name", "table_name", "unit"])
         machine, host = _read_machine(db)
         lost = dict(db.lost)
+        notes = db.note_structure()
     finally:
         db.close()
     keys = {"kernel_uuid": pl.Int64}
@@ -74,7 +75,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     metrics = _name_metrics(values, names)
     launch = _read_launch(metrics)
     text = "figures are means over the dispatches of a kernel, and stand at each of them"
-    notes = [Quality("kernel_averages", "info", text)]
+    notes += [Quality("kernel_averages", "info", text), *_note_orphans(ran, values, names)]
     notes += [
         Quality("damaged_table", "error", f"table {t} could be read in part only ({why})")
         for t, why in sorted(lost.items())
@@ -92,6 +93,22 @@ def read(source: Source, options: ImportOptions) -> Imported:
         ),
         notes,
     )
+
+
+def _note_orphans(ran: pl.DataFrame, values: pl.DataFrame, names: pl.DataFrame) -> list[Quality]:
+    """A note on values of kernels or figures that no table describes, or that are no numbers."""
+    keys = {"kernel_uuid": pl.Int64, "metric_uuid": pl.Int64, "value": pl.Float64}
+    typed = _typed(values, keys)
+    known = _typed(names, {"metric_uuid": pl.Int64}).drop_nulls("metric_uuid")
+    is_known = pl.col("kernel_uuid").is_in(
+        ran.get_column("kernel_uuid").unique().implode()
+    ) & pl.col("metric_uuid").is_in(known.get_column("metric_uuid").unique().implode())
+    is_odd = typed.get_column("value").is_null() & values.get_column("value").is_not_null()
+    lost = typed.select((~is_known).fill_null(True)).to_series() | is_odd
+    if not lost.sum():
+        return []
+    text = "values are of kernels or figures that no table names, or no numbers: they are left out"
+    return [Quality("orphaned_values", "warning", text, int(lost.sum()))]
 
 
 def _text(value: Any) -> str | None:

@@ -45,7 +45,9 @@ def _list_samples(text: str, source: Source) -> Iterator[Sample]:
     try:
         for row in reader:
             dispatch, instruction = row.get("Dispatch_Id"), row.get("Instruction")
-            if not (dispatch or "").isdecimal() or instruction is None or None in row:
+            # More cells than the header has stand under None, fewer are None.
+            is_ragged = None in row or None in row.values()
+            if not (dispatch or "").isdecimal() or instruction is None or is_ragged:
                 yield None, None
                 continue
             issued, reason = row.get("Wave_Issued_Instruction"), row.get("Stall_Reason")

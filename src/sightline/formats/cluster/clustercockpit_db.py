@@ -66,6 +66,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for why in file.lost.values():
             text = f"the database is damaged: what follows is left out ({why})"
             quality.append(Quality("truncated", "error", text))
+        quality += file.note_structure()
         if file.cut_off:
             text = "the database is shorter than its header says: its end is missing"
             quality.append(Quality("truncated", "error", text))

@@ -124,6 +124,14 @@ def report_lost(lost: Sequence[Lost]) -> tuple[dict[str, pl.DataFrame], list[Qua
     return {"device_events": events}, quality
 
 
+def note_missing_gpus(count: int) -> list[Quality]:
+    """A note that a log says that more GPUs are attached than it tells of, as `-i 0` makes it."""
+    if not count:
+        return []
+    text = "GPUs are attached of which the log tells nothing: they were not asked for, or are lost"
+    return [Quality("missing_devices", "warning", text, count)]
+
+
 def note_lost(words: str) -> Quality:
     """The remark that a GPU is gone."""
     text = f"nvidia-smi could not reach a GPU: {make_printable(words)[:_SHOWN]}"

@@ -84,6 +84,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         bad += _add_reading(reading, at, samples, hosts, vendors)
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no reading in it has a number")
+    quality += samples.note_gaps()
     quality += note_bad_lines(bad, "readings of all-smi")
     vendor = "nvidia" if vendors == {"nvidia"} else None
     return Imported(samples.tables(vendor), Recording("all-smi"), quality)

@@ -64,7 +64,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if text.lstrip()[:1] in ("[", "{"):
             rows, columns = _read_objects(text, quality)
         else:
-            rows, columns = _read_lines(text)
+            rows, columns = _read_lines(text, quality)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it breaks off: {error}") from error
     known = rows.filter(pl.col("gpu").str.contains(r"^\d{1,4}$"))
@@ -75,6 +75,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not timed:
         last = known.get_column("time_ns").max()
         quality.append(note_no_times(1 if last else 0))
+    quality += samples.note_gaps()
     quality += note_bad_lines(rows.height - known.height, "readings of amd-smi")
     return Imported(samples.tables("amd"), Recording("amd-smi"), quality)
 
@@ -100,9 +101,9 @@ def _place_rows(rows: pl.DataFrame, samples: Samples) -> tuple[bool, pl.DataFram
     return timed, placed.with_columns(time_ns=pl.col("time_ns").fill_null(rounds))
 
 
-def _read_lines(text: str) -> tuple[pl.DataFrame, dict[str, Cell]]:
+def _read_lines(text: str, quality: list[Quality]) -> tuple[pl.DataFrame, dict[str, Cell]]:
     """The lines, and what their columns are; a header may come again."""
-    rows = read_csv_texts(text)
+    rows = read_csv_texts(text, quality)
     if "gpu" not in rows.columns:
         raise ValueError("its header has no gpu")
     # `mem` is a temperature beside those of `metric`, and a utilization in `monitor`.

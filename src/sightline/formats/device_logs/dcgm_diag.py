@@ -16,7 +16,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._samples import note_no_times
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -57,8 +57,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tests that have a result. Raises DamagedError where none has."""
     quality: list[Quality] = []
     text = read_text(source, quality)
+    bad: list[str] = []
     if _TABLE.search(text):
-        events = list(_list_rows(text))
+        events = list(_list_rows(text, bad))
     else:
         begin = text.find("{")  # dcgmi may warn before it
         try:
@@ -69,12 +70,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         events = list(_list_results(document))
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no test in it has a result")
-    quality.append(note_no_times(0))
+    quality += [note_no_times(0), *note_bad_lines(len(bad), "row of the table")]
     return Imported(make_check_tables(events), Recording("dcgmi diag", of_host=True), quality)
 
 
-def _list_rows(text: str) -> Iterator[CheckEvent]:
-    """Tests of the table, each with the warning that stands below it."""
+def _list_rows(text: str, bad: list[str]) -> Iterator[CheckEvent]:
+    """Tests of the table, each with the warning that stands below it; damaged lines go to `bad`."""
     section = name = ""
     found: list[CheckEvent] = []
     is_broken = False  # whether the line before was cut in the middle
@@ -84,11 +85,17 @@ def _list_rows(text: str) -> Iterator[CheckEvent]:
             continue
         row = _ROW.match(line)
         if row is None:
+            if line.lstrip()[:1] in ("|", "+") and line.rstrip()[-1:] not in ("|", "+"):
+                bad.append(line)
             continue
         label, said = row[1].strip(), row[2]
         if result := _RESULT.match(said):
             name = f"{section}/{label.lower()}".strip("/")
             numbers = re.findall(r"\d{1,3}", result[2] or "")
+            if (result[3] or "").startswith(("- GPU", ",")) or (result[2] or "").rstrip()[
+                -1:
+            ] == ",":
+                bad.append(line)  # a list of GPUs that breaks off
             devices: list[int | None] = [int(number) for number in numbers] or [None]
             state, words = _STATES[result[1].lower()], result[3] or ""
             found += [CheckEvent(0, state, name, device, words) for device in devices]

@@ -63,6 +63,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     if not is_zeus:
         quality.append(note_zone())
+    quality += samples.note_gaps()
     quality += note_bad_lines(bad, "lines of energies")
     ranges.sort(key=lambda one: (one[1], -one[2]))
     host = pl.DataFrame(ranges, schema=["name", "start_ns", "end_ns"], orient="row").select(

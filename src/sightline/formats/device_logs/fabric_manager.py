@@ -16,7 +16,7 @@ from sightline.core.model.source import Source
 from sightline.core.text import make_printable
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_date, note_zone, read_time
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 
 _STAMP = rb"\[[A-Z][a-z]{2} {1,2}\d{1,2} \d{4} \d\d:\d\d:\d\d\] "
 IMPORTER = Importer(
@@ -44,10 +44,13 @@ _JOURNAL = re.compile(
 )
 _FAILS = re.compile(r"(?i)\bfail|\berror|\babort|\bfatal")
 _MORE = re.compile(r"^\s*(\w{1,40})\s*: (\S.{0,80}?)\s*$")
+# A line that is damaged or cut off has one of these still.
+_LOOKS = re.compile(r"^\[|\[tid|\[(?:INFO|NOTICE|WARN|ERR|CRIT|DEBUG)|NVSwitch|fabricmanager\[")
 _SWITCH = re.compile(
     r"detected NVSwitch (non-fatal|fatal) error (\d{1,6})\b.*?pci bus id ([0-9A-Fa-f:.]+)"
 )
 _WRONG = {"WARNING": "fabric-warning", "ERROR": "fabric-error", "CRITICAL": "fabric-error"}
+_CALM = ("INFO", "NOTICE", "DEBUG")
 _MOST_TEXT, _MOST_MORE = 300, 12  # of a line that is kept, of lines that say more of it
 
 
@@ -56,6 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     events: list[dict[str, object]] = []
     levels: dict[str, int] = {}
+    bad = 0
     more = 0  # lines that may still follow the event before
     for line in read_text(source, quality).splitlines():
         if (entry := _JOURNAL.match(line)) is not None:
@@ -71,17 +75,21 @@ def read(source: Source, options: ImportOptions) -> Imported:
             if more and (told := _MORE.match(line)) is not None:
                 events[-1]["text"] = f"{events[-1]['text']}, {told[1]} {told[2]}"[:_MOST_TEXT]
                 more -= 1
+            else:
+                bad += bool(_LOOKS.search(line))
             continue
         month, day, year, clock, level, text = found.groups()
         levels[level] = levels.get(level, 0) + 1
         at = read_time(f"{year} {month} {day} {clock}", "%Y %b %d %H:%M:%S")
         more = 0
+        bad += at is None or (level not in _WRONG and level not in _CALM)
         if level in _WRONG and at is not None:
             events.append({"time_ns": at, "device_id": None, **_describe(_WRONG[level], text)})
             more = _MOST_MORE
     if not levels:
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a level")
     quality.append(note_no_date() if "JOURNAL" in levels else note_zone())
+    quality += note_bad_lines(bad, "line of a Fabric Manager's log")
     if not events:
         calm = f"{sum(levels.values()):,} lines, none of them a warning or an error"
         quality.append(Quality("no_errors", "info", calm))

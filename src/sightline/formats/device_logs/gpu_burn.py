@@ -12,7 +12,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="gpu_burn",
@@ -30,6 +30,7 @@ _READING = re.compile(r"[\d.]+%  proc'd: (.*?) errors: (.*?) temps: (.*)$")
 _SUMMARY = re.compile(r"^\s*Summary at:\s+(\S+ \S+ +\d+ [\d:]+) (?:\S+ )?(\d{4})\s*$")
 _RATE = re.compile(r"\(([\d.]+) Gflop/s\)")
 _COUNT = re.compile(r"^\s*(\d+)")
+_LOOKS = re.compile(r"proc'd:|errors:|temps:|Summary at:|Gflop/s")  # of a line that is damaged
 _HEAT = re.compile(r"(\d+) C")
 
 
@@ -38,15 +39,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     samples = Samples()
     last: re.Match[str] | None = None
-    timed, rounds = False, 0
+    timed, rounds, bad = False, 0, 0
     # Lines are written over each other: splitlines cuts at carriage returns, too.
     for line in read_text(source, quality).splitlines():
         name = _NAME.match(line)
         if name is not None:
             samples.names[int(name[1])] = name[2]
-        last = _READING.search(line) or last
+        reading = _READING.search(line)
+        last = reading or last
         summary = _SUMMARY.match(line)
         if summary is None or last is None:
+            is_lost = summary is None and reading is None and bool(_LOOKS.search(line))
+            bad += is_lost or (summary is not None and last is None)
             continue
         at = read_time(f"{summary[1]} {summary[2]}", "%a %b %d %H:%M:%S %Y")
         timed = timed or at is not None
@@ -57,6 +61,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         _add(samples, last, (rounds + 1) * 10**9) if not timed else None
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="it holds no summary")
+    quality += [*note_bad_lines(bad, "reading of gpu_burn"), *samples.note_gaps()]
     quality.append(note_zone() if timed else note_no_times(1))
     return Imported(samples.tables("nvidia"), Recording("gpu_burn"), quality)
 

@@ -16,7 +16,7 @@ from sightline.core.model.source import Source
 from sightline.core.text import make_printable
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_date
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="kernel_log",
@@ -38,6 +38,8 @@ _UPTIME = re.compile(r"^(?:<\d+>|\S+ ?: ?)?\[ *(\d{1,10})\.(\d{1,9})\]")
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 _SYSLOG = re.compile(r"^([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)\b")
 _CTIME = re.compile(r"^\[?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\]?")
+# What is cut off or damaged of such a line.
+_LOOKS = re.compile(r"NVRM: Xi|: Xid|\bXid \(|SXid|NVRM: GPU .*(?:fallen|lost)|NVRM\W*$|: NVR?M?$")
 _MOST_TEXT = 300  # of a line that is kept
 
 
@@ -46,10 +48,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     events: list[dict[str, object]] = []
     devices: dict[str, int] = {}
-    dated = True
+    dated, bad = True, 0
     for line in read_text(source, quality).splitlines():
         told = read_event(line)
         if told is None:
+            bad += bool(_LOOKS.search(line))
             continue
         event, place, text = told
         at, is_dated = read_line_time(line)
@@ -66,6 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}",
             why="it is a kernel's log in which NVIDIA's driver reports no error of a GPU",
         )
+    quality += note_bad_lines(bad, "message of NVIDIA's driver")
     if not dated:
         quality.append(note_no_date())
     tables = {

@@ -11,7 +11,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_times
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -33,14 +33,17 @@ IMPORTER = Importer(
 _LINE = re.compile(
     r"\bnhc(?:\[\d+\])?: +Health check (failed|passed): +(?:(check_\w+|collect_\w+|\w+): *)?(.*)$"
 )
+_LOOKS = re.compile(r"\bnhc\b|Health check|\bcheck_\w|^(?:ERROR|SUCCESS)\b")  # though damaged
 _GPU = re.compile(r"\bGPU(?: id| index)?[ :]+(\d{1,3})\b", re.IGNORECASE)
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all verdicts. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    events = []
+    events: list[CheckEvent] = []
+    bad = 0
     for line in read_text(source, quality).splitlines():
+        bad += line.count("Health check") > 1
         if found := _LINE.search(line):
             gpu = _GPU.search(found[3])
             events.append(
@@ -52,7 +55,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
                     found[3],
                 )
             )
+        else:
+            bad += bool(_LOOKS.search(line))
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no check in it passed or failed")
-    quality.append(note_no_times(0))
+    quality += [note_no_times(0), *note_bad_lines(bad, "verdict of a check")]
     return Imported(make_check_tables(events), Recording("NHC", of_host=True), quality)

@@ -87,6 +87,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if lost:
         quality.append(note_lost(lost[0]))
     damaged = bad + rows.height - whole.height - len(lost)
+    quality += samples.note_gaps()
     quality += note_bad_lines(max(damaged, 0), "lines of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
 

@@ -46,6 +46,8 @@ _INSTANCE = re.compile(
     r"^\|\s+(\d{1,4})\s+(?:(\d{1,4})\s+)?(MIG \S+)\s+(\d{1,4})\s+(\d{1,4})"
     r"(?:\s+(\d+):(\d+))?\s*\|\s*$"
 )
+# A row that is damaged: numbers between edges, or no edge at its end.
+_LOOKS = re.compile(r"^\|[\d\s]*\d[\d\s]*(?:\||$)|^[|+].*[^|+\s]\s*$")
 _GIB = 1 << 30
 _FIRST_NAMES = (
     ("instances free", 1), ("instances", 1), ("instance memory", _GIB), ("SMs", 1),
@@ -58,11 +60,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all profiles and placements. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     samples, bad = Samples(), 0
-    device, profile = 0, None
+    device, profile, due = 0, None, 0
     for line in read_text(source, quality).splitlines():
         first, second, placed = _FIRST.match(line), _SECOND.match(line), _PLACEMENT.match(line)
         if first is not None:
-            device, profile = int(first[1]), first[2]
+            device, profile, due = int(first[1]), first[2], due + 1
             for (name, scale), value in zip(_FIRST_NAMES, first.groups()[2:], strict=True):
                 unit = "bytes" if scale == _GIB else ""
                 if (number := read_number(value)) is not None:
@@ -76,6 +78,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 samples.add("first slot", start, 0, int(gpu), where)
                 samples.add("slots", size, 0, int(gpu), where)
         elif second is not None and profile is not None:
+            due -= 1
             for name, value in zip(_SECOND_NAMES, second.groups(), strict=True):
                 samples.add(name, value, 0, device, profile)
         elif placed is not None:
@@ -83,9 +86,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
             samples.add("placements", len(placed[3].split(",")), 0, device, profile)
             samples.add("memory slices", placed[4], 0, device, profile)
         else:
-            bad += line.startswith("GPU ") or " MIG " in line
+            bad += line.startswith("GPU ") or " MIG " in line or bool(_LOOKS.match(line))
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no profile in it can be read")
     quality.append(note_no_times(0))
+    quality += samples.note_gaps()
+    bad += max(due, 0)  # each profile has two lines
     quality += note_bad_lines(bad, "profiles of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)

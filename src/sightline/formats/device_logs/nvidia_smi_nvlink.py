@@ -99,11 +99,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
             links.samples.names[gpu] = heading[2]
         elif (link := _LINK.match(line)) is not None and gpu is not None:
             links.add(gpu, int(link[1]), link[2])
+        else:
+            links.bad += bool(line.strip())
     if not links.samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of a link can be read")
     names = links.samples.names
     quality += [note_no_times(int(links.rounds > 0)), *note_bad_lines(links.bad, "states of links")]
     quality += [*_note_inactive(links.is_active, names), *_note_errors(links.errors)]
+    quality += links.samples.note_gaps()
     return Imported(links.samples.tables("nvidia"), Recording("nvidia-smi"), quality)
 
 

@@ -46,6 +46,8 @@ _GPU = re.compile(
 )
 # Fan, temperature, performance state, power and its limit; memory; utilization, compute mode.
 _BOARD = re.compile(r"^\s*(\S+)\s+(\S+)\s+\S+\s+(\S+)\s*/\s*(\S+)\s*$")
+_ROW = re.compile(r"^(?:\|\s{1,4}\d|.*\d[wW]? /|.*MiB)")
+_EDGE = re.compile(r"^\+[-+]+\+$")
 _PAIR = re.compile(r"^\s*(\S+)\s*/\s*(\S+)\s*$")
 # Below the GPU: GPU and compute instance (from driver 450 on), process, type, name, memory.
 _PROCESS = re.compile(
@@ -67,7 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tables. Raises DamagedError where none has a number, and no GPU is lost."""
     quality: list[Quality] = []
     text = read_text(source, quality)
-    samples, times, bad = Samples(), 0, 0
+    samples, times, bad, cut = Samples(), 0, 0, 0
     begins = [found.start() for found in _BANNER.finditer(text)]
     lost: list[Lost] = []
     before = 0
@@ -78,7 +80,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         at = number * 10**9 if at is None else at
         lost += list_handles_lost(text[before:begin], at)
         lines = [line.strip() for line in text[begin:end].splitlines()]
-        bad += not _read_table(lines, at, samples, lost)
+        has_gpu, unread = _read_table(lines, at, samples, lost)
+        bad += unread + (not has_gpu)
+        # The last line is the lower edge of a table, or the time of the next one.
+        last = next((line for line in reversed(lines) if line), "")
+        cut += not (_EDGE.match(last) or _MOMENT.match(last) or not last.startswith(("|", "+")))
         before = begin
     lost += list_handles_lost(text[before:], len(begins) * 10**9)
     if not samples.has_values() and not lost:
@@ -86,19 +92,23 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality.append(
         note_zone() if begins and times == len(begins) else note_no_times(len(begins) > 1)
     )
-    quality += note_bad_lines(bad, "tables of nvidia-smi")
+    quality += samples.note_gaps()
+    quality += note_bad_lines(bad, "rows of nvidia-smi")
+    if cut:
+        quality.append(Quality("truncated", "warning", "tables have no lower edge", cut))
     events, notes = report_lost(lost)
     tables = samples.tables("nvidia") | events
     return Imported(tables, Recording("nvidia-smi"), quality + notes)
 
 
-def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -> bool:
-    """Whether it has a GPU."""
-    found = False
+def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -> tuple[bool, int]:
+    """Whether it has a GPU, and how many lines look like rows, and are none."""
+    found, bad = False, 0
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if (gpu := _GPU.match(line)) is not None:
             found, device = True, int(gpu[1])
             values = {"name": gpu[2], _ECC: gpu[4], **_read_values(below)}
+            bad += len(values) < 2 + len(_BOARD_NAMES) + len(_MEMORY_NAMES)
             if gpu[2] != "ERR!":
                 samples.names[device] = gpu[2]
             for name, value in list(values.items())[1:]:
@@ -112,7 +122,10 @@ def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -
             device, who = int(mig[1]), f"MIG {mig[2]}/{mig[3]}"
             for name, value in zip((*_MEMORY_NAMES, "SMs", _ECC), mig.groups()[4:], strict=True):
                 samples.add(name, value, at, device, who)
-    return found
+        else:
+            # A row, though damaged: a number behind its edge, or no edge at its end.
+            bad += bool(_ROW.match(line)) or (line.startswith(("|", "+")) and line[-1:] not in "|+")
+    return found, bad
 
 
 def _read_values(line: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from sightline.formats.device_logs._lost import (
     describe_fabric,
     describe_failure,
     list_states,
+    note_missing_gpus,
     report_lost,
 )
 
@@ -36,6 +37,7 @@ IMPORTER = Importer(
 
 _BANNER = re.compile(r"^=+NVSMI LOG=+[ \r]*$", re.MULTILINE)
 _GPU = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s*$")
+_ATTACHED = re.compile(r"^Attached GPUs {1,80}: (\d{1,4})\s*$", re.MULTILINE)
 _TIMESTAMP = re.compile(r"^Timestamp {1,80}: (.*)$", re.MULTILINE)
 # Of which only the last name counts, as in -q -x.
 _FLAT = {"Power Readings", "GPU Power Readings"}
@@ -49,6 +51,7 @@ _NO_SAMPLES = {
 }  # fmt: skip
 _NO_GROUPS = {"Supported Clocks", "Accounted Processes"}
 _MOST_LEVELS = 16
+_VALUES_AT = 30  # the least column of the colon before values: 38 in what we have, 49 since 545
 
 
 @dataclass
@@ -61,7 +64,7 @@ class _Line:
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all logs. Raises DamagedError where none has a number."""
     quality: list[Quality] = []
-    samples, times, bad = Samples(), 0, 0
+    samples, times, missing, bad = Samples(), 0, 0, 0
     lost: list[Lost] = []
     logs = _BANNER.split(read_text(source, quality))[1:]
     for number, log in enumerate(logs):
@@ -69,9 +72,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         at = read_time(told[1], "%a %b %d %H:%M:%S %Y") if told else None
         times += at is not None
         gpus = _split_gpus(log)
-        bad += not gpus
+        # A damaged first line of a GPU takes all that is below it to the one before.
+        attached = _ATTACHED.search(log)
+        missing += max(int(attached[1]) - len(gpus), 0) if attached else not gpus
         for place, (bus, lines) in enumerate(gpus):
             moment = number * 10**9 if at is None else at
+            bad += sum(_is_damaged(line) for line in lines)
             device, values = _read_gpu(bus, place, lines, moment, samples)
             if (failure := describe_failure(values)) is not None:
                 lost.append(Lost(moment, device, *failure))
@@ -81,7 +87,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
     quality.append(note_zone() if times == len(logs) else note_no_times(1))
-    quality += note_bad_lines(bad, "logs of nvidia-smi")
+    quality += samples.note_gaps()
+    quality += [*note_bad_lines(bad, "name and value"), *note_missing_gpus(missing)]
     events, notes = report_lost(lost)
     tables = samples.tables("nvidia") | events
     return Imported(tables, Recording("nvidia-smi"), quality + notes)
@@ -97,6 +104,15 @@ def _split_gpus(log: str) -> list[tuple[str, list[str]]]:
         elif found:
             found[-1][1].append(line)
     return found
+
+
+def _is_damaged(line: str) -> bool:
+    """Whether a line is neither a group, nor a name and its value, as nvidia-smi aligns them."""
+    name, colon, value = line.partition(" : ")
+    if not colon:  # the value of a name is cut off, or the line is a group's
+        return line.rstrip().endswith(("  :", "   ")) or not line.isascii()
+    # Values stand in one column, behind blanks; a second one in a line is another line's.
+    return len(name) < _VALUES_AT or "   : " in value
 
 
 def _list_lines(lines: list[str]) -> Iterator[_Line]:

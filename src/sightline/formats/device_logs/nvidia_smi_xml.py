@@ -20,6 +20,7 @@ from sightline.formats.device_logs._lost import (
     describe_fabric,
     describe_failure,
     list_states,
+    note_missing_gpus,
     report_lost,
 )
 
@@ -56,7 +57,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if "<!ENTITY" in text:
         raise DamagedError(f"cannot read {source.given}", why="it declares entities of its own")
     samples, lost = Samples(), list[Lost]()
-    logs, bad, times = 0, 0, 0
+    logs, bad, times, missing = 0, 0, 0, 0
     for found in _LOG.finditer(text):
         try:
             log = ElementTree.fromstring(found[0])  # noqa: S314 - no entities, see above
@@ -65,11 +66,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
             continue
         at = read_time(log.findtext("timestamp") or "", "%a %b %d %H:%M:%S %Y")
         times += at is not None
+        attached = log.findtext("attached_gpus") or ""
+        if attached.isdecimal() and len(attached) < 5:
+            missing += max(int(attached) - sum(1 for _ in log.iter("gpu")), 0)
         _read_log(log, at if at is not None else logs * 10**9, samples, lost)
         logs += 1
     if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no log in it is whole")
     quality.append(note_zone() if times == logs else note_no_times(1))
+    quality += [*samples.note_gaps(), *note_missing_gpus(missing)]
     quality += note_bad_lines(bad, "logs of nvidia-smi")
     events, notes = report_lost(lost)
     tables = samples.tables("nvidia") | events

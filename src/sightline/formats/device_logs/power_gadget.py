@@ -54,13 +54,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
         found = _TIME.match(row[clock].strip()) if len(row) > clock else None
         at = days.read(f"{found[1]}.{found[2]}") if found else None
         if at is None or len(row) != len(header):
-            bad += at is not None
+            # A summary may stand behind the readings: names and values, with blanks around =.
+            bad += bool(row) and " = " not in row[0]
             continue
         for column, cell in zip(header, row, strict=True):
             _add(samples, column, cell, at)
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a time")
-    quality += [note_no_date(), *note_bad_lines(bad, "readings of Power Gadget")]
+    notes = [*note_bad_lines(bad, "readings of Power Gadget"), *samples.note_gaps()]
+    quality += [note_no_date(), *notes]
     return Imported(samples.tables(None), Recording("Intel Power Gadget"), quality)
 
 

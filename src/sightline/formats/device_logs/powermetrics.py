@@ -12,7 +12,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, read_time
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="powermetrics",
@@ -29,6 +29,12 @@ _HEAD = re.compile(r"^\*\*\* Sampled system activity \(([^)]{20,40})\) \(([\d.]{
 _POWER = re.compile(r"^(.{1,40}) Power: ([\d.]{1,15}) mW$")
 _SHARE = re.compile(r"^(.{1,40}?) (?:HW )?(active|idle) residency: +([\d.]{1,15})%")
 _CLOCK = re.compile(r"^(.{1,40}?) (?:HW active )?frequency: ([\d.]{1,15}) MHz$")
+# What a line of a value looks like though it cannot be read, or is cut off.
+_LOOKS = re.compile(r"Power|mW\b|residency|frequency|MHz|\*\*\*|elapsed")
+# Values of it that are not read: shares by clock, sums, and which part a heading is of.
+_OTHERS = re.compile(
+    r"^\*\*\*\* .* \*\*\*\*$|\brequested|^Combined Power|\bSW |idle ratio|^Machine model"
+)
 _FORM = "%a %b %d %H:%M:%S %Y %z"
 _GPU = 0  # Apple's chips have one
 
@@ -39,6 +45,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     samples = Samples()
     begin: int | None = None
     end: int | None = None
+    bad = 0
     for line in read_text(source, quality).splitlines():
         head = _HEAD.match(line)
         if head is not None:
@@ -52,10 +59,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 end = told
             begin = None if end is None else end - length
         elif end is not None:
-            _add(samples, line.strip(), begin, end)
+            bad += not _add(samples, line.strip(), begin, end)
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no sample of it has a value")
     samples.names[_GPU] = "Apple GPU"
+    quality += [*note_bad_lines(bad, "value of powermetrics"), *samples.note_gaps()]
     return Imported(samples.tables("apple"), Recording("powermetrics"), quality)
 
 
@@ -63,8 +71,11 @@ def _is_number(text: str) -> bool:
     return text.count(".") <= 1 and text != "."
 
 
-def _add(samples: Samples, line: str, begin: int | None, end: int) -> None:
-    """A value of the sample that ends then: of the GPU, or of a part of the chip by its name."""
+def _add(samples: Samples, line: str, begin: int | None, end: int) -> bool:
+    """A value of the sample that ends then: of the GPU, or of a part of the chip by its name.
+
+    False for a line that looks like one, and cannot be read.
+    """
     power, share, clock = _POWER.match(line), _SHARE.match(line), _CLOCK.match(line)
     if power is not None and _is_number(power[2]):
         device, part = _place(power[1])
@@ -79,6 +90,9 @@ def _add(samples: Samples, line: str, begin: int | None, end: int) -> None:
         device, part = _place(clock[1])
         metric = "graphics clock" if device is not None else "clock"
         samples.add(metric, float(clock[2]), end, device, part, "MHz", begin)
+    else:
+        return not _LOOKS.search(line) or bool(_OTHERS.search(line))
+    return True
 
 
 def _place(name: str) -> tuple[int | None, str | None]:

@@ -86,6 +86,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         quality.append(Quality("values_blank", "info", said, told.rows.height - kept.height))
     if kept.get_column("time_ns").null_count():
         quality.append(note_no_times(0))
+    quality += samples.note_gaps()
     quality += note_bad_lines(bad, "samples of Prometheus")
     vendor = "nvidia" if re.search(rb"DCGM|nvidia|NVIDIA", data) else None
     # An inference server's own metrics are of no rank: its ranks' traces may lie beside them.

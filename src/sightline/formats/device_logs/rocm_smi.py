@@ -62,6 +62,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no card in it has a number")
     quality.append(note_no_times(1 if rounds > 1 else 0))
+    quality += samples.note_gaps()
     quality += note_bad_lines(bad, "lines of rocm-smi")
     return Imported(samples.tables("amd"), Recording("rocm-smi"), quality)
 

@@ -61,6 +61,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a value")
     quality.append((note_zone() if dated else note_no_date()) if timed else note_no_times(1))
+    quality += samples.note_gaps()
     quality += note_bad_lines(bad, "lines of the monitor")
     return Imported(samples.tables("nvidia"), Recording("dmon"), quality)
 

@@ -47,7 +47,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     header, _, lines_of_text = read_text(source, quality).partition("\n")
     titles = ",".join(title.strip() for title in header.split(","))
     try:
-        table = read_csv_texts(f"{titles}\n{lines_of_text}", quote=None)
+        table = read_csv_texts(f"{titles}\n{lines_of_text}", quality, quote=None)
     except ValueError as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
     if not {"Timestamp", "DeviceId"} <= set(table.columns):
@@ -80,6 +80,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a number")
     quality.append(note_zone() if dated else note_no_date())
+    quality += samples.note_gaps()
     quality += note_bad_lines(lines.height - whole.height, "lines of xpu-smi")
     return Imported(samples.tables("intel"), Recording("xpu-smi"), quality)
 

@@ -68,7 +68,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 orphans += 1
                 above = [Frame("note", "[unmatched launch]")]
             weights += _samples(trie, above, fields, strings)
-        elif kind not in ("interval", "metric") and line.strip():
+        elif (kind not in ("interval", "metric") or len(fields) < 3) and line.strip():
             bad += 1
     quality += note_bad_lines(bad, "iaprof record")
     if orphans:

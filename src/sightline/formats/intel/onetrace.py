@@ -113,6 +113,7 @@ def _read_chrome(data: bytes) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     is_event = found.get_column("pid").is_not_null()
     rest = lines.filter(~is_event).str.strip_chars()
     bad = rest.filter(~rest.str.contains(r'^(?:[\[\]]?|\{"ph":"M", .*\},?)$')).len()
+    bad += int((lines.str.count_matches('"ph":"', literal=True) > 1).sum())  # two in a line
     number = pl.col("pid", "tid", "ts", "dur").cast(pl.Int64)
     events = (
         found.filter(is_event)

@@ -54,6 +54,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
                     columns = cells
             elif len(row) == len(columns) > 2:
                 rows.append(row)
+            else:
+                bad += len(columns) > 2 and any(row)
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=str(error)) from error
     quality += note_bad_lines(bad, "row of samples")

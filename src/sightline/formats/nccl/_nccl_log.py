@@ -15,6 +15,7 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.core.text import replace_surrogates
+from sightline.formats._stacks import note_bad_lines
 
 _HEAD = re.compile(
     r"(?P<host>\w[\w.-]{0,252}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[-?\d{1,4}\](?: \S{1,120})?$"
@@ -26,6 +27,7 @@ _CHANNEL = re.compile(
     r"Channel (\d{1,4})/\w+ : (\d{1,9})\[\w+\] -> (\d{1,9})\[\w+\]"
     r"(?: \[(send|receive)\])? via (\S.*)"
 )
+_RING = re.compile(r"Channel (\d{1,4})/(\d{1,4}) *:(?: +\d+)+\s*$")
 _VERSION = re.compile(r"NCCL version (\S{1,40})")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
 _SHOWN = 8  # warnings of different texts that are quoted
@@ -110,6 +112,26 @@ def read_channels(said: Sequence[Said]) -> pl.DataFrame:
         schema=CHANNELS,
         orient="row",
     )
+
+
+def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
+    """Notes on channels of which nothing is said, and on lines that are damaged.
+
+    Where a communicator is made, each of its channels is listed as "Channel 03/16", of sixteen.
+    """
+    listed: dict[tuple[tuple[str, str, str], int], set[int]] = {}
+    bad = sum("NCCL" in line or " via " in line for line in text.splitlines())
+    for line in said:
+        if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
+            listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))
+        elif " via " in line.text or line.text.startswith("Chan"):
+            bad += _CHANNEL.match(line.text) is None and " : " not in line.text
+    missing = sum(total - len(known) for (_, total), known in listed.items() if total > len(known))
+    notes = note_bad_lines(bad, "line of NCCL")
+    if missing:
+        text = "channels that NCCL numbers are not listed: lines of the log are missing"
+        notes.append(Quality("missing_channels", "warning", text, missing))
+    return notes
 
 
 def _name_transport(text: str) -> tuple[str, str]:

@@ -9,7 +9,6 @@ it is taken to be the rank that it has in the largest.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import polars as pl
@@ -19,6 +18,7 @@ from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
+from sightline.formats._json import list_documents
 from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
@@ -39,8 +39,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all objects that are whole. Raises DamagedError where none is."""
     quality: list[Quality] = []
     rows, bad = [], 0
-    for found in _list_objects(read_text(source, quality)):
-        row = None if found is None else _read_object(found)
+    for found in list_documents(read_text(source, quality)):
+        row = _read_object(found) if isinstance(found, dict) else None
         bad += row is None
         if row is not None:
             rows.append(row)
@@ -74,23 +74,6 @@ def read(source: Source, options: ImportOptions) -> Imported:
         clock_offset_ns=0,
     )
     return Imported({"device_ops": device, "collectives": collectives}, recording, quality)
-
-
-def _list_objects(text: str) -> list[dict[str, Any] | None]:
-    """Every JSON object of the text, one to a line or not; None for a line that is none."""
-    decoder, found, at = json.JSONDecoder(), [], 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            following = text.find("\n", at)
-            at = len(text) if following < 0 else following + 1
-            value = None
-        found.append(value if isinstance(value, dict) else None)
-    return found
 
 
 def _find_whole_size(told: dict[str, Any], ranks: int) -> int:

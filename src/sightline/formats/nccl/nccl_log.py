@@ -11,7 +11,13 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._stacks import read_text
 from sightline.formats.nccl._failures import judge_network, list_failures, strip_tags
-from sightline.formats.nccl._nccl_log import find_version, note_warnings, read_channels, split_log
+from sightline.formats.nccl._nccl_log import (
+    find_version,
+    note_missing_channels,
+    note_warnings,
+    read_channels,
+    split_log,
+)
 
 IMPORTER = Importer(
     name="nccl_log",
@@ -29,7 +35,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all of NCCL's lines. Raises DamagedError where none says anything that is kept."""
     quality: list[Quality] = []
     text = strip_tags(read_text(source, quality))
-    _, said = split_log(text)
+    rest, said = split_log(text)
     channels = read_channels(said)
     warnings = [*note_warnings(said), *judge_network(said, channels), *list_failures(text)]
     if channels.is_empty() and not warnings:
@@ -38,6 +44,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why="NCCL's lines in it are neither channels nor warnings",
             hint="Channels are written with  NCCL_DEBUG=INFO",
         )
+    quality += note_missing_channels(said, rest)
     world = channels.get_column("group_size").max()
     recording = Recording("NCCL", tool_version=find_version(said), world_size=world)  # type: ignore[arg-type]
     return Imported({"nccl_channels": channels}, recording, [*quality, *warnings])

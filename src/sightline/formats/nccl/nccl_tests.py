@@ -21,9 +21,14 @@ from sightline.core.model.tables import load_table
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.nccl._failures import judge_network, list_failures, strip_tags
-from sightline.formats.nccl._nccl_log import note_warnings, read_channels, split_log
+from sightline.formats.nccl._nccl_log import (
+    note_missing_channels,
+    note_warnings,
+    read_channels,
+    split_log,
+)
 from sightline.timeline.collectives import name_kind
 
 IMPORTER = Importer(
@@ -43,6 +48,11 @@ IMPORTER = Importer(
 
 _PREFIX = r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*"
 _BEGIN = re.compile(_PREFIX + r"# nThread \d+ nGpus (\d+)")
+# The sizes that a test goes through, and what it prints behind the last.
+_SIZES = re.compile(r"minBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\((factor|bytes)\)")
+_TRAILER = "# Avg bus bandwidth"
+# Of a row of results, though it is damaged or cut off.
+_LOOKS = re.compile(_PREFIX + r"\d+\s+\d+\s+(?:u?int|half|float|double|bfloat|f8|fp8)\w*\s")
 _NAMED = re.compile(_PREFIX + r"# Collective test starting: (\w+)_perf")
 _DEVICE = re.compile(
     _PREFIX + r"#\s+Rank\s+(\d{1,9}).{0,40} on\s+(\S+) device\s+\d+ \[[\w:.]+\]\s*(.*?)\s*$"
@@ -63,6 +73,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     rows: list[dict[str, Any]] = []
     hosts: dict[int, str] = {}
     test, op, device = 0, None, None
+    bad = missing = due = ended = 0
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
     for line in text.splitlines():
@@ -70,12 +81,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
             op = named[1]
         elif _BEGIN.match(line):
             test, hosts, device = test + 1, {}, None
+            missing += max(due, 0)
+            due = _count_sizes(line)
         elif (found := _DEVICE.match(line)) is not None:
             hosts[int(found[1])] = found[2]
             device = found[3] or device
         elif "# Collective test concluded" in line:
             op = None
+        elif _TRAILER in line:
+            ended += 1
         elif (found := _ROW.match(line)) is not None:
+            due -= 1
             about = {
                 "test": max(test, 1) - 1,
                 "op": op,
@@ -84,6 +100,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 "device": device and replace_surrogates(device),
             }
             rows += _read_results(found, about)
+        else:
+            bad += bool(_LOOKS.match(line))
+    missing += max(due, 0)
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
         raise DamagedError(f"cannot read {source.given}", why="it has no line of results")
@@ -93,8 +112,30 @@ def read(source: Source, options: ImportOptions) -> Imported:
     recording = Recording("nccl-tests", world_size=sizes.max() if sizes.len() else None)  # type: ignore[arg-type]
     channels = read_channels(said)
     tables = {"bandwidth_tests": table, "nccl_channels": channels}
+    quality += note_bad_lines(bad, "line of results")
+    if missing:
+        text = "sizes that a test was to go through have no line of results"
+        quality.append(Quality("missing_sizes", "warning", text, missing))
+    elif rows and test and not ended:
+        text = "the tests do not say their average bandwidth, which they print last"
+        quality.append(Quality("truncated", "warning", text))
+    quality += note_missing_channels(said, text)
     notes = [*quality, *failures, *note_warnings(said), *judge_network(said, channels)]
     return Imported(tables, recording, notes)
+
+
+def _count_sizes(line: str) -> int:
+    """How many sizes a test goes through at least; 0 where its first line does not say."""
+    found = _SIZES.search(line)
+    if found is None:
+        return 0
+    size, most, step = (int(found[n]) for n in (1, 2, 3))
+    if found[4] == "bytes":
+        return (most - size) // step + 1 if step and most >= size else 0
+    count = 0
+    while 0 < size <= most and step > 1:
+        size, count = size * step, count + 1
+    return count
 
 
 def _read_results(found: re.Match[str], about: dict[str, Any]) -> list[dict[str, Any]]:

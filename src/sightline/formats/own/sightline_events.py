@@ -68,7 +68,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         quality.append(Quality("truncated", "error", text, count))
     found = _slots(data)
     offset, apart, drift = _clock(found.events)
-    quality += _notes(found, state, error, lost, drift)
+    quality += _notes(found, (state, error, lost, len(data)), drift)
     host = _host_ops(found, pid, offset, state)
     facts = found.facts
     edges = found.events.filter(pl.col("kind") != f.CLOCK).select(
@@ -254,7 +254,9 @@ def _threads(host: pl.DataFrame) -> pl.DataFrame:
     return host.select("pid", "tid").unique().sort("pid", "tid")
 
 
-def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[Quality]:
+def _notes(found: _Read, status: tuple[int, int, int, int], drift: int) -> list[Quality]:
+    """Notes on what was lost; `status`: the file's state, errno, lost events, and bytes."""
+    state, error, lost, size = status
     facts, notes = found.facts, []
     opened = found.events.filter(pl.col("kind") == f.OPEN).height
     if state == f.WRITING:
@@ -266,15 +268,12 @@ def _notes(found: _Read, state: int, error: int, lost: int, drift: int) -> list[
         import os
 
         why = os.strerror(error) if error else "unknown"
-        notes.append(
-            Quality(
-                "events_lost",
-                "error",
-                f"marks were lost: the event file could not grow ({why})",
-                lost or None,
-                "Record to a disk with room:  sightline run -o FOLDER",
-            )
-        )
+        text = f"marks were lost: the event file could not grow ({why})"
+        remedy = "Record to a disk with room:  sightline run -o FOLDER"
+        if size + f.CHUNK > f.MOST_BYTES:
+            text = f"marks were lost: a process marks {f.MOST_BYTES >> 30} GiB at most"
+            remedy = "Mark fewer ranges: steps and their parts, not what is done in each of them."
+        notes.append(Quality("events_lost", "error", text, lost or None, remedy))
     if found.broken:
         notes.append(
             Quality(

@@ -16,7 +16,7 @@ from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import Frame, StackTrie
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times
-from sightline.formats._stacks import finish_import, read_text
+from sightline.formats._stacks import finish_import, note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="deepspeed_flops",
@@ -35,7 +35,10 @@ _LATENCY = re.compile(rf"{_NUMBER}s = \d[\d.]*% latency")
 # `(0): Linear(…` inside a model, `Model(` at its top; some brackets end on another line.
 _MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
 _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
+_ENDS = re.compile(r"^-{20,}\s*$", re.M)
 _UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}
+# Of a line of a module or a total, though it is damaged or cut off.
+_LOOKS = re.compile(r"latency|MACs|FLOPS|Params|\): |: +\d")
 # Settings of the run, and no measurements.
 _SIZES = re.compile(r"size|expert")
 _MAX_DEPTH = 200
@@ -53,7 +56,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = read_text(source, quality)
     summary, _, detail = text.partition("Detailed Profile per GPU")
     totals = _list_totals(summary)
-    modules = parse_modules(detail)
+    modules, bad = parse_modules(detail)
     whole = totals.get("fwd latency")
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
@@ -68,10 +71,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
     told = "forward passes of one step only, with the GPU waited for after each module"
     remedy = "Record the program, too:  sightline run -- PROGRAM"
     quality += [note_no_times(0), Quality("forward_only", "info", told, None, remedy)]
+    # DeepSpeed rules off the end of its report.
+    if not _ENDS.search(detail):
+        quality.append(Quality("truncated", "warning", "the line that ends the report is missing"))
+    quality += note_bad_lines(bad, "module of the model")
     samples = Samples()
     for name, (value, unit) in totals.items():
         samples.add(name, value, 0, None, None, unit)
     imported = finish_import(source, trie, weights, quality, "DeepSpeed")
+    imported.quality += samples.note_gaps()
     imported.tables["counters"] = samples.tables(None)["counters"]
     return imported
 
@@ -85,9 +93,13 @@ def _list_totals(summary: str) -> dict[str, tuple[float, str]]:
     return found
 
 
-def parse_modules(detail: str) -> list[_Module]:
-    """The modules of the model as it is printed, each with its path and its latency."""
+def parse_modules(detail: str) -> tuple[list[_Module], int]:
+    """The modules of the model as it is printed, each with its path and its latency.
+
+    Also how many lines look like one, and cannot be read.
+    """
     found: list[_Module] = []
+    bad = 0
     open_at: list[tuple[int, str]] = []  # indentation and name of the modules around a line
     for line in detail.splitlines():
         head = _MODULE.match(line)
@@ -97,7 +109,12 @@ def parse_modules(detail: str) -> list[_Module]:
             # The numbers of a module that contains others stand on the line below its name.
             if latency and found and found[-1].seconds is None:
                 found[-1] = _Module(found[-1].path, seconds)
+            else:
+                bad += bool(found and _LOOKS.search(line))
             continue
+        # A module without numbers in brackets of its own has them on the next line.
+        bad += latency is None and bool(_LOOKS.search(head[4]))
+        bad += line.count("% latency") > 1  # two lines in one
         indent = len(head[1])
         while open_at and open_at[-1][0] >= indent:
             open_at.pop()
@@ -106,7 +123,7 @@ def parse_modules(detail: str) -> list[_Module]:
         name = f"{head[2]}: {head[3]}" if head[2] else head[3]
         open_at.append((indent, name))
         found.append(_Module(tuple(name for _, name in open_at), seconds))
-    return found
+    return found, bad
 
 
 def find_own_times(modules: list[_Module], whole: float | None) -> dict[tuple[str, ...], float]:

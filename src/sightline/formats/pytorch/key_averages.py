@@ -10,7 +10,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._summaries import import_sums, read_count, read_duration
 
 IMPORTER = Importer(
@@ -29,19 +29,23 @@ IMPORTER = Importer(
 )
 
 _RULE = re.compile(r"^\s*-{8,}(?:  -{8,})+\s*$")
+_BEYOND = 8  # characters
 _DEVICE = re.compile(r"^Self (?!CPU)([A-Z]\w*)$")
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tables of the file. Raises DamagedError where none has a row."""
     notes: list[Quality] = []
-    rows = list(_list_rows(read_text(source, notes).splitlines()))
+    lost: list[str] = []
+    rows = list(_list_rows(read_text(source, notes).splitlines(), lost))
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="its table has no row")
+    notes += note_bad_lines(len(lost), "row of the table")
     return import_sums(rows, "PyTorch profiler", notes)
 
 
-def _list_rows(lines: list[str]) -> Iterator[dict[str, Any]]:
+def _list_rows(lines: list[str], lost: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of all tables; what is no row, and ends that are missing, are added to the lost."""
     columns: list[tuple[int, int]] = []
     names: list[str] = []
     for number, line in enumerate(lines):
@@ -58,7 +62,13 @@ def _list_rows(lines: list[str]) -> Iterator[dict[str, Any]]:
         cells = dict(zip(names, _cut(line, columns), strict=True))
         if cells == dict(zip(names, names, strict=True)):
             continue
-        yield from _describe(cells)
+        rows = list(_describe(cells))
+        # Columns are wider than what stands in them: a line that is longer is two.
+        if not rows or len(line.rstrip()) > columns[-1][1] + _BEYOND:
+            lost.append(line)
+        yield from rows
+    if columns:
+        lost.append("the rule below the last row")
 
 
 def _cut(line: str, columns: list[tuple[int, int]]) -> list[str]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import polars as pl
 
 from sightline._native import Pickle
 from sightline.core.algebra.arrow import unpack_columns
+from sightline.core.algebra.shared_texts import tabulate
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.model.tables import load_table
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle or JSON with 'pg_config' and 'entries'",
     suffixes=(".json", ".pkl", ".pickle"),
-    version=2,
+    version=3,
     source="https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html",
 )
 
@@ -46,6 +47,9 @@ _NOT_THE_PROGRAM = re.compile(
 )
 # What the group of all ranks is called; Gloo's has no name.
 _DEFAULT = ("0", "")
+# Ranks in all records together: those of 2,000 records (the recorder's default is 2,000 entries) of
+# a job of 16,384 GPUs, as that of Llama 3 (arXiv:2407.21783).
+_MOST_MEMBERS = 2_000 * 16_384
 _ENTRY_KEYS = (
     "record_id",
     "pg_id",
@@ -81,19 +85,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}", why="it holds neither records nor process groups"
         )
     rows, bad = [], 0
+    find_place = _remember(_find_place)
     for entry in entries:
-        row = _read_entry(entry, groups) if isinstance(entry, dict) else None
+        row = _read_entry(entry, groups, find_place) if isinstance(entry, dict) else None
         bad += row is None
         if row is not None:
             rows.append(row)
     if bad:
         quality.append(Quality("damaged_entries", "warning", "records could not be read", bad))
-    made = {"flight_records": rows, "flight_groups": list(groups.values())}
-    tables = {}
-    for name, found in made.items():
-        schema = {c.name: c.dtype for c in load_table(name).stored if not c.name.endswith("_id")}
-        tables[name] = pl.DataFrame(found, schema=schema, orient="row")
-    tables["flight_records"] = tables["flight_records"].with_row_index("flight_record_id")
+    tables = {"flight_groups": _tabulate("flight_groups", list(groups.values()))}
+    records = _tabulate("flight_records", rows).with_row_index("flight_record_id")
+    members = _list_members(rows, tables["flight_groups"], quality)
+    tables["flight_records"] = records.with_columns(members)
     created = tables["flight_records"].get_column("created_ns").drop_nulls()
     recording = Recording(
         tool="PyTorch flight recorder",
@@ -106,6 +109,38 @@ def read(source: Source, options: ImportOptions) -> Imported:
         own={"rank_ends_name": True},
     )
     return Imported(tables, recording, quality)
+
+
+def _tabulate(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = {c.name: c.dtype for c in load_table(name).stored if not c.name.endswith("_id")}
+    return tabulate(rows, schema)
+
+
+def _list_members(
+    rows: list[dict[str, Any]], groups: pl.DataFrame, quality: list[Quality]
+) -> pl.Series:
+    """The ranks of each record's group: none at all where they would take too much memory."""
+    members = groups.get_column("group_ranks")
+    numbers = {name: n for n, name in enumerate(groups.get_column("group"))}
+    codes = pl.Series([numbers.get(row["known_group"]) for row in rows], dtype=pl.UInt32)
+    named = members.list.len().gather(codes).sum() or 0
+    if named > _MOST_MEMBERS:
+        text = "records are of groups so large that their ranks are listed with the groups only"
+        quality.append(Quality("members_left_out", "warning", text, len(rows)))
+        return pl.Series("group_ranks", [None] * len(rows), dtype=members.dtype)
+    return members.gather(codes).alias("group_ranks")
+
+
+def _remember(function: Callable[[Any], str | None]) -> Callable[[Any], str | None]:
+    """The function, called once for each object; the caller keeps the objects."""
+    known: dict[int, str | None] = {}
+
+    def call(value: Any) -> str | None:
+        if id(value) not in known:
+            known[id(value)] = function(value)
+        return known[id(value)]
+
+    return call
 
 
 def _read_json(source: Source, quality: list[Quality]) -> dict[str, Any]:
@@ -141,26 +176,39 @@ def _read_pickle(source: Source, quality: list[Quality]) -> dict[str, Any]:
     if pickle.damage:
         text = f"reading stopped at byte {pickle.position}: {pickle.damage}"
         quality.append(Quality("truncated", "error", text))
-    top = _take(pickle, [], ("version", "pg_config"))
+    top = _take(pickle, [], ("version", "pg_config"), quality)
     outer: dict[str, Any] = top[0] if top else {}
     config = outer.get("pg_config")
     return {
         "version": _as_text(outer.get("version")),
-        "entries": _take(pickle, ["entries"], _ENTRY_KEYS),
+        "entries": _take(pickle, ["entries"], _ENTRY_KEYS, quality),
         "pg_config": config if isinstance(config, dict) else {},
     }
 
 
-def _take(pickle: Pickle, path: list[str], keys: tuple[str, ...]) -> list[dict[str, Any]]:
+def _take(
+    pickle: Pickle, path: list[str], keys: tuple[str, ...], quality: list[Quality]
+) -> list[dict[str, Any]]:
     """Dicts at a place, each value as JSON reads it; texts that are none stay texts."""
     rows = pickle.rows(path)
     codes = unpack_columns(pickle.take(rows, [(key, "text") for key in keys], 0, rows.rows))
     texts = unpack_columns(pickle.texts()).get_column("text")
     known = [None, *(value.decode("utf-8", "replace") for value in texts)]
-    return [
-        {key: _unpack(known[code]) for key, code in row.items() if key in keys and code}
+    read: dict[int, Any] = {}  # records share stacks and shapes: each is read once
+
+    def unpack(code: int) -> Any:
+        if code not in read:
+            read[code] = _unpack(known[code])
+        return read[code]
+
+    made = [
+        {key: unpack(code) for key, code in row.items() if key in keys and code}
         for row in codes.iter_rows(named=True)
     ]
+    if rows.is_cut:
+        text = "records share more of each other than the file can hold: some values are left out"
+        quality.append(Quality("values_left_out", "warning", text))
+    return made
 
 
 def _unpack(text: str | None) -> Any:
@@ -199,7 +247,9 @@ def _find_world(groups: dict[str, dict[str, Any]]) -> int | None:
     return max(map(len, whole), default=0) or None
 
 
-def _read_entry(entry: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any] | None:
+def _read_entry(
+    entry: dict[str, Any], groups: dict[str, Any], find_place: Callable[[Any], str | None]
+) -> dict[str, Any] | None:
     """A record as a row; None where it does not even say what it is of."""
     op = entry.get("profiling_name")
     if not isinstance(op, str):
@@ -217,7 +267,7 @@ def _read_entry(entry: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]
         "record": _as_int(entry.get("record_id")),
         "group": known.get("group", name),
         "group_description": description or known.get("group_description"),
-        "group_ranks": known.get("group_ranks"),
+        "known_group": known.get("group"),
         "op": replace_surrogates(op),
         "sequence": _as_int(sequence),
         "is_p2p": is_p2p,
@@ -228,7 +278,7 @@ def _read_entry(entry: dict[str, Any], groups: dict[str, Any]) -> dict[str, Any]
         "output_sizes": _write(entry.get("output_sizes")),
         "dtype": _write(entry.get("input_dtypes")),
         "timeout_ms": _as_int(entry.get("timeout_ms")),
-        "place": _find_place(entry.get("frames") or ()),
+        "place": find_place(entry.get("frames") or ()),
     }
 
 

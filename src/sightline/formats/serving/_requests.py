@@ -14,7 +14,7 @@ from sightline.core.model.source import Source
 from sightline.core.model.tables import load_table
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
-from sightline.formats._stacks import read_whole
+from sightline.formats._stacks import note_bad_lines, read_whole
 
 
 def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
@@ -26,16 +26,15 @@ def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
-        found = []
+        found, bad = [], 0
     for line in text.splitlines():
         try:
             found.append(json.loads(line))
         except (ValueError, RecursionError):
-            if line.strip():
-                break
+            bad += bool(line.strip())
     if not found:
         raise DamagedError(f"cannot read {source.given}", why="its JSON is not whole")
-    notes.append(Quality("truncated", "warning", "lines behind the last whole document are lost"))
+    notes += note_bad_lines(bad, "whole JSON documents")
     return found
 
 

@@ -7,6 +7,7 @@ TensorRT-LLM with print_iter_log): `iteration_ms`, whose source is the phase.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
     name="server_log",
@@ -90,6 +91,17 @@ _ITERATIONS = (
         r".*'num_generation_tokens': (?P<g>\d{1,9})"
     ),
 )
+# Of a line that is damaged or cut off.
+_LOOKS = re.compile(
+    r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
+    r"|host_step_time|num_ctx_requests|Iteration\(|preemption="
+)
+# What comes once in a line: where it comes twice, the end of a line is missing.
+_ONCE = (
+    re.compile(r"Avg prompt throughput:|(?:Prefill|Decode) batch"),
+    re.compile(r"host_step_time = |iteration elapsed time"),
+)
+_LAST = re.compile(r"[\d%.)\]}]\s*$")  # statistics end with a number, a share or a bracket
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _UNDATED = re.compile(r"\b()(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\b")
 _TRTLLM = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)\]")
@@ -99,10 +111,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines of statistics. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     samples = Samples()
-    undated = timeless = 0
+    undated = timeless = bad = 0
     for line in read_text(source, quality).splitlines():
         values = list(_read_line(line))
+        bad += _is_cut(line)
+        bad += sum(len(mark.findall(line)) > 1 for mark in _ONCE)
         if not values:
+            bad += bool(_LOOKS.search(line))
             continue
         moment = _read_time(line)
         timeless += moment is None
@@ -117,6 +132,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             "--disable-log-stats; the server's /metrics hold the same, saved by\n"
             "  curl http://127.0.0.1:8000/metrics > metrics.txt",
         )
+    quality += [*note_bad_lines(bad, "line of statistics"), *samples.note_gaps()]
     if undated:
         quality.append(Quality("no_year", "info", "the log has no year: its times are of 1970"))
     if timeless:
@@ -125,6 +141,22 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 _YEAR_NS = 366 * 86_400 * 10**9
+
+
+def _is_cut(line: str) -> bool:
+    """Whether a line of statistics has a name without its number, or ends before its last one."""
+    for marks, values in _LINES:
+        if marks.search(line):
+            names = (name.search(line) and not value.pattern.search(line) for name, value in
+                     zip(map(_name_of, values), values, strict=True))  # fmt: skip
+            return any(names) or not _LAST.search(line)
+    return False
+
+
+@functools.cache
+def _name_of(value: _Value) -> re.Pattern[str]:
+    """What stands before a value's number: a name, though the number is damaged."""
+    return re.compile(value.pattern.pattern.partition(_NUMBER)[0])
 
 
 def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:

@@ -54,6 +54,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     rows: list[dict[str, Any]] = []
     bad = 0
     for kind, backend, cells in _list_rows(read_text(source, notes)):
+        if not cells:  # a line between the rows of a table
+            bad += 1
+            continue
         row = _describe(kind, backend, cells)
         if row is None:
             bad += 1
@@ -73,11 +76,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
     """Kind, backend and cells of each row that is no sum of the others."""
     kind, backend, names = "", None, list[str]()
+    calls = 0
     for line in text.splitlines():
         if (found := _HEADING.match(line)) is not None:
             kind = {"B": "host", "D": "device", "E": "traffic"}[found[1][0]]
             backend = found[2] or (found[1] if kind == "host" else None)
-            names = []
+            names, calls = [], 0
         elif kind and line.count("|") >= 3:
             cells = [cell.strip() for cell in line.rstrip().removesuffix("|").split("|")]
             if cells[0] == "Name":
@@ -86,9 +90,24 @@ def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
                 # A name may hold the sign that stands between columns; short rows leave Error out.
                 extra = max(len(cells) - len(names), 0)
                 name = "|".join(cells[: extra + 1])
-                yield kind, backend, dict(zip(names, [name, *cells[extra + 1 :]], strict=False))
+                row = dict(zip(names, [name, *cells[extra + 1 :]], strict=False))
+                calls += read_count(row.get("Calls", "")) or 0
+                yield kind, backend, row
+            if cells[0] == "Total":  # a table's last row, which says how many calls it has
+                total = dict(zip(names, cells, strict=False)).get("Calls", "")
+                names = []
+                if read_count(total) != calls:
+                    yield kind, backend, {}
+            elif not names:
+                yield kind, backend, {}
         elif line.strip():
-            kind = ""  # what the program itself printed
+            if kind and names:
+                yield kind, backend, {}
+            else:
+                kind = ""  # what the program itself printed
+        elif names:
+            names = []
+            yield kind, backend, {}  # it has no last row
 
 
 def _describe(kind: str, backend: str | None, cells: dict[str, str]) -> dict[str, Any] | None:

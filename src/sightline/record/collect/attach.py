@@ -168,9 +168,14 @@ def record_processes(
         pids = [o.pid for o in openings if o.backend is not None]
         watch = partial(_watch, pids, (folder, mark), left_s, seconds, hz, outcome)
         _run_all([watch, *(partial(_keep, outcome, record) for record in work)])
-        finishing.finish_files(folder, mark, pids[0])
-    outcome.files.sort()
-    _write_facts(folder, mark, openings, outcome, began_ns, seconds)
+    try:
+        if work:
+            finishing.finish_files(folder, mark, pids[0])
+        outcome.files.sort()
+        _write_facts(folder, mark, openings, outcome, began_ns, seconds)
+    except OSError as error:
+        why = "; ".join([*outcome.problems, str(error.strerror or error)])
+        raise InputError("the recording's folder is gone, or cannot be written", why=why) from error
     return outcome
 
 
@@ -218,6 +223,8 @@ def _keep(outcome: Outcome, record: Callable[[], Path]) -> None:
         outcome.files.append(record())
     except SightlineError as error:
         outcome.problems.append(f"{error.what}: {error.why}" if error.why else error.what)
+    except OSError as error:  # the folder is gone, or the disk is full
+        outcome.problems.append(f"the recording was not kept: {error.strerror or error}")
 
 
 def _run_all(work: Sequence[Callable[[], None]]) -> None:

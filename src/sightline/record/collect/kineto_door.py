@@ -35,6 +35,7 @@ from sightline.core.foreign_files import (
     open_file,
     open_folder,
 )
+from sightline.core.units import format_bytes
 from sightline.errors import InputError, RequestError
 from sightline.record.probe.processes import Root, find_own_number, is_running, read_environment
 
@@ -52,6 +53,7 @@ _CLIENT = "dynoconfigclient"  # the beginning of the name of a client's own sock
 _DAEMON = "dynolog"
 _ACTIVITIES = 2
 _NAMESPACES = {"net": "net", "mnt": "mount"}  # as nsenter(1) calls them
+_FREELY_COPIED = 1 << 20  # bytes: file systems may leave the end of a short file unwritten
 _QUIET_S = 1.5  # a trace that did not grow for so long is whole, if it ends as one
 
 
@@ -339,6 +341,7 @@ def take_trace(
     part = target.with_name(f".{target.name}.part")
     try:
         trace = act_as(client.owner, lambda: open_file(name, folder, {client.owner.user}))
+        _check_length(os.fstat(trace.number), target.parent)
         with open(trace.path, "rb") as source, part.open("wb") as copy:  # noqa: PTH123  # held
             shutil.copyfileobj(source, copy, 1 << 20)
         part.replace(target)
@@ -346,6 +349,19 @@ def take_trace(
         part.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             act_as(client.owner, lambda: os.unlink(name, dir_fd=folder.number))
+
+
+def _check_length(trace: os.stat_result, folder: Path) -> None:
+    """Raises InputError where a trace has more holes than bytes, or does not fit into the folder.
+
+    A file of any length takes no room where it is: copied, it would fill the disk.
+    """
+    stored = trace.st_blocks * 512  # stat(2)
+    if trace.st_size > _FREELY_COPIED and stored < trace.st_size // 2:
+        why = f"of its {format_bytes(trace.st_size)} only {format_bytes(stored)} were written"
+        raise InputError("the trace is no profiler's", why=why)
+    if trace.st_size > shutil.disk_usage(folder).free:
+        raise InputError("the disk has no room for the trace", why=format_bytes(trace.st_size))
 
 
 def _wait_for_trace(

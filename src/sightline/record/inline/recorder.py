@@ -20,7 +20,7 @@ from typing import Any
 from sightline.core.model import event_file as f
 from sightline.record.inline.compiled import marks
 
-MAX_BYTES = 1 << 30  # 33 million events: more is a mistake in the loop, and disks are shared
+MAX_BYTES = f.MOST_BYTES
 CLOCK_EVERY_NS = 1_000_000_000
 MAX_NAMES = 100_000  # a name made anew for each event must not fill the program's memory
 MAX_TEXT = 60_000

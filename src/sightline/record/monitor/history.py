@@ -83,10 +83,11 @@ class HistoryWriter:
         self._held = contextlib.ExitStack()
         self.place = folder  # by which it is written to
         self._seal = seal
+        self._limits, self._period_s = limits, period_s
         self._sealing: subprocess.Popen[bytes] | None = None
-        self._make_folder()
-        self._lock = self._take_lock()
-        self._write_facts(limits, period_s)
+        self._lock: int | None = None
+        self._open()
+        self.begun_anew = 0
         self._devices: list[Device] = []
         self._file: int | None = None
         self._began_ns = self._size = 0
@@ -99,6 +100,36 @@ class HistoryWriter:
         # What a watch left that was killed; not what this one begins meanwhile.
         if left := list_live(self.place):
             self._sealing = self._seal(self.place, left)
+
+    def _open(self) -> None:
+        """The folder, made and locked. Raises RequestError."""
+        self._make_folder()
+        self._lock = self._take_lock()
+        self._write_facts(self._limits, self._period_s)
+
+    def _let_go(self) -> None:
+        """Close the file, the lock and the folder."""
+        self._close_file()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        self._held.close()
+        self.place = self.folder
+
+    def _is_removed(self) -> bool:
+        """Whether the file that is written was removed with its folder, or by itself."""
+        return self._file is not None and os.fstat(self._file).st_nlink == 0
+
+    def _begin_anew(self) -> None:
+        """Another folder of the same name, where the one that was written is gone."""
+        self._let_go()
+        try:
+            self._open()
+        except RequestError as error:
+            self.why_lost = error.why or error.what
+            self._let_go()
+            return
+        self.begun_anew += 1
 
     def _make_folder(self) -> None:
         folder = self.folder
@@ -151,7 +182,9 @@ class HistoryWriter:
 
     def write(self, now: Round) -> bool:
         """Append a round; False where the disk did not take it."""
-        if self._file is None or self._is_due(now):
+        if self._is_removed() or self._lock is None:
+            self._begin_anew()
+        if self._lock is not None and (self._file is None or self._is_due(now)):
             self._rotate(now)
         if self._file is None:
             self.lost_rounds += 1
@@ -244,7 +277,10 @@ class HistoryWriter:
             self._file = None
 
     def close(self) -> None:
-        """End the file and seal what there is."""
+        """End the file and seal what there is; of a folder that was removed there is nothing."""
+        if self._is_removed() or self._lock is None:
+            self._let_go()
+            return
         self._close_file()
         if self._is_sealing():
             assert self._sealing is not None
@@ -252,8 +288,7 @@ class HistoryWriter:
         last = self._seal(self.place, list_live(self.place))
         if last is not None:
             last.wait()
-        os.close(self._lock)
-        self._held.close()
+        self._let_go()
 
 
 def _column(metric: str) -> str:

@@ -8,8 +8,6 @@ statistics of the last values: `power_w.avg`, `memory_used_bytes.slope` (per sec
 from __future__ import annotations
 
 import re
-import statistics
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +23,7 @@ from sightline.diagnosis.custom.forms import OURS, OwnRule, parse_rule, read_rul
 from sightline.errors import InputError, RequestError
 from sightline.record.monitor.readings import CURRENT_NS, PROCESS, Entity, Event, Reading
 from sightline.record.monitor.rounds import Round
+from sightline.record.monitor.running import RunningWindow
 
 DEFAULT = "default"  # the policies that ship: conditions as DCGM's
 _DEFAULT_FILE = Path(__file__).with_name("default-policies.yaml")
@@ -110,7 +109,8 @@ class Policies:
     rules: Sequence[OwnRule]
     violations: int = 0
     _states: dict[tuple[str, Entity], _State] = field(default_factory=dict)
-    _windows: dict[tuple[Entity, str], deque[tuple[int, float]]] = field(default_factory=dict)
+    # By entity and metric, and by how far back a policy looks.
+    _windows: dict[tuple[Entity, str], dict[int, RunningWindow]] = field(default_factory=dict)
 
     def judge(self, now: Round) -> list[Event]:
         """What is violated since this round, and what is over."""
@@ -125,7 +125,12 @@ class Policies:
         return found
 
     def _remember(self, now: Round, readings: Iterable[Reading]) -> None:
-        used = {_COLUMNS[name] for rule in self.rules for name in rule.metrics}
+        lengths: dict[tuple[str, str], set[int]] = {}  # by kind of entity and metric
+        for rule in self.rules:
+            for name in rule.metrics:
+                wanted = lengths.setdefault((rule.watched.of, _COLUMNS[name]), set())
+                wanted.add(max(rule.watched.over_ns, 0))
+        used = {metric for _, metric in lengths}
         seen = {reading.entity for reading in now.readings}
         # Processes come and go without end, and none comes back.
         for entity, metric in [k for k in self._windows if _is_gone(k[0], seen)]:
@@ -140,8 +145,10 @@ class Policies:
                 for metric in used - reading.values.keys():
                     self._windows.pop((reading.entity, metric), None)
             for metric in used & reading.values.keys():
-                window = self._windows.setdefault((reading.entity, metric), deque(maxlen=_MOST))
-                window.append((now.steady_ns, reading.values[metric]))
+                windows = self._windows.setdefault((reading.entity, metric), {})
+                for length in lengths.get((reading.entity.kind, metric), ()):
+                    window = windows.setdefault(length, RunningWindow(length, _MOST))
+                    window.add(now.steady_ns, reading.values[metric])
 
     def _judge(self, rule: OwnRule, entity: Entity, now: Round) -> Event | None:
         state = self._states.setdefault((rule.tag, entity), _State())
@@ -178,13 +185,13 @@ class Policies:
     def _list_facts(self, rule: OwnRule, entity: Entity, steady_ns: int) -> dict[str, Any]:
         facts = {}
         for name in rule.metrics:
-            window = self._windows.get((entity, _COLUMNS[name]))
-            if window is None or steady_ns - window[-1][0] > CURRENT_NS:
+            windows = self._windows.get((entity, _COLUMNS[name]), {})
+            window = windows.get(max(rule.watched.over_ns, 0))
+            if window is None or steady_ns - window.last[0] > CURRENT_NS:
                 continue
-            oldest = steady_ns - max(rule.watched.over_ns, 0)
-            pairs = [pair for pair in window if pair[0] >= oldest]
             # Slow metrics come each half minute: the last one holds until the next.
-            facts[name] = _summarize(pairs or [window[-1]]) | _explain_code(name, window[-1][1])
+            window.drop_old(steady_ns)
+            facts[name] = window.summarize() | _explain_code(name, window.last[1])
         return facts
 
 
@@ -208,32 +215,3 @@ def _is_clear(clear: Expression | None, holds: bool, names: Mapping[str, Any]) -
         return bool(clear.value(names))
     except (Missing, Unfit):
         return False
-
-
-def _summarize(pairs: list[tuple[int, float]]) -> dict[str, float]:
-    """Statistics of (ns, value) pairs; `slope` per second, 0 of one value."""
-    values = [value for _, value in pairs]
-    mean = sum(values) / len(values)
-    return {
-        "avg": mean,
-        "mean": mean,
-        "min": min(values),
-        "max": max(values),
-        "median": statistics.median(values) if len(values) > 1 else values[0],
-        "sum": sum(values),
-        "count": float(len(values)),
-        "first": values[0],
-        "last": values[-1],
-        "increase": values[-1] - values[0],
-        "slope": _fit_slope(pairs, mean),
-    }
-
-
-def _fit_slope(pairs: list[tuple[int, float]], mean: float) -> float:
-    """Of the line of least squares."""
-    seconds = [(at - pairs[0][0]) / 1e9 for at, _ in pairs]
-    middle = sum(seconds) / len(seconds)
-    spread = sum((s - middle) ** 2 for s in seconds)
-    if spread == 0:
-        return 0.0
-    return sum((s - middle) * (v - mean) for s, (_, v) in zip(seconds, pairs, strict=True)) / spread

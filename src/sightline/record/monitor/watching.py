@@ -37,7 +37,7 @@ class Watch:
                 failed.add(name)
                 self.say(f"{name} fails: {type(error).__name__}: {error}")
 
-        full = False
+        full, removed = False, 0
         for now in run_rounds(self.sources, period_s, clock, note_failure):
             self.latest.note_devices(self.sources)
             if self.policies is not None:
@@ -50,6 +50,12 @@ class Watch:
             if self.history is not None:
                 self.history.set_devices(list(self.latest.devices.values()))
                 written = self.history.write(now)
+                if self.history.begun_anew > removed:
+                    removed = self.history.begun_anew
+                    self.say(
+                        "The history was removed while it was written: what it held is gone, "
+                        f"and a new one is begun in {self.history.folder}"
+                    )
                 if not written and not full:
                     why = self.history.why_lost
                     self.say(f"The history cannot be written ({why}): rounds are lost until it can")

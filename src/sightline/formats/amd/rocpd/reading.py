@@ -53,6 +53,7 @@ def _check_file(db: SqliteFile) -> list[Quality]:
     if db.cut_off:
         text = "the file is cut off: what stood behind the cut is missing"
         found.append(Quality("cut_off", "error", text, None, _AGAIN))
+    found += db.note_structure()
     for table, why in sorted(db.lost.items()):
         text = f"table {table} could be read in part only ({why})"
         found.append(Quality("damaged_table", "error", text, None, _AGAIN))

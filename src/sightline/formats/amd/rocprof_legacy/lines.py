@@ -16,6 +16,10 @@ _ACTIVITY = re.compile(
     rf"^\s*:(\w+)\s*: correlation_id\({_NUMBER}\) time_ns\({_NUMBER}:{_NUMBER}\)"
 )
 _FIELD = re.compile(r'(\w+)\((?:"(.*?)"|(.*?))\)(?:, |,?\s*$)')
+# Of a record, though it is damaged or cut off: its times, or a field.
+_LOOKS = re.compile(
+    r"^\s*\d{9,}|\d{9,}:\d{9,}|correlation_id\(|time_ns\(|_Timestamp\(|^dispatch\[|\w+-copy:"
+)
 Row = dict[str, Any]
 
 
@@ -45,6 +49,8 @@ class Lines:
         elif found := _ACTIVITY.match(line):
             times = {"start_ns": _whole(found[3]), "end_ns": _whole(found[4])}
             self._add_work(found[1], {**times, "correlation_id": _whole(found[2])})
+        else:
+            self.bad += bool(_LOOKS.search(line))
 
     def _add_work(self, name: str, known: Row) -> None:
         """A kernel, a copy or a call of the host: activities do not say on which device."""

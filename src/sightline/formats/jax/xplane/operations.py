@@ -9,6 +9,7 @@ Source: openxla/xla, xla/hlo/ir/hlo_opcode.h; openxla/xprof, utils/xplane_schema
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ _COPIES = {"copy": None, "infeed": "HtoD", "outfeed": "DtoH", "host send": "DtoH
 _FRAMES = frozenset({"while", "conditional", "call"})
 _PART = re.compile(r"^(.+?)[ -](start|done|update)$")
 _OPERAND = re.compile(r"%([\w.-]+)\)")
+_TEXTS_AT_ONCE = 1 << 12  # operations whose text is read once for all their events
 _HOST_SPACE = "S(5)"  # xla/service/memory_space_assignment: memory of the host
 
 
@@ -41,6 +43,7 @@ class Work(NamedTuple):
     copy_kind: str | None = None
 
 
+@functools.lru_cache(maxsize=_TEXTS_AT_ONCE)
 def split_category(category: str) -> tuple[str, str]:
     """What an operation is of, and which part of it: start, done, update, or all of it."""
     found = _PART.match(category)
@@ -83,13 +86,13 @@ def _judge_work(event: Event, base: str) -> Work:
     if base in COLLECTIVES:
         return Work(event, "kernel", COLLECTIVES[base])
     if base in _COPIES:
-        return Work(event, "memcpy", None, _COPIES[base] or _find_direction(event))
+        return Work(event, "memcpy", None, _COPIES[base] or _find_direction(event.text))
     return Work(event, "kernel")
 
 
-def _find_direction(event: Event) -> str:
+@functools.lru_cache(maxsize=_TEXTS_AT_ONCE)
+def _find_direction(text: str) -> str:
     """Between which memories a copy goes: its text names the space of both."""
-    text = event.text
     result, _, operand = text.partition("copy-start(") if "copy-start(" in text else ("", "", "")
     to_host = _HOST_SPACE in result.partition("}")[0]
     from_host = _HOST_SPACE in operand.partition(")")[0] or _HOST_SPACE in operand
@@ -100,8 +103,14 @@ def _find_direction(event: Event) -> str:
 
 def _find_start(event: Event) -> str:
     """The name of what began that which an event waits for: its operand, else by its number."""
-    operands = _OPERAND.findall(event.text)
-    return operands[-1] if operands else _name(event).replace("-done", "-start")
+    operand = _find_operand(event.text)
+    return operand if operand is not None else _name(event).replace("-done", "-start")
+
+
+@functools.lru_cache(maxsize=_TEXTS_AT_ONCE)
+def _find_operand(text: str) -> str | None:
+    operands = _OPERAND.findall(text)
+    return operands[-1] if operands else None
 
 
 def _name(event: Event) -> str:

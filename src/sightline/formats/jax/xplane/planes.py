@@ -25,6 +25,19 @@ XStatMetadata: 1 id int, 2 name text
 XPlane = _MESSAGES["XPlane"]
 _PS = 1000  # in a ns
 _TIME_LIMIT = 2**61
+# Statistics that are asked for. No others are kept: a kind of events that has many of them would
+# take time for all of them with each of its events.
+_ASKED = frozenset(
+    {
+        "bytes_accessed", "clock_rate", "compute_cap_major", "compute_cap_minor", "core_count",
+        "correlation_id", "device_type_string", "device_vendor", "hlo_category", "hlo_module",
+        "hlo_op", "kernel_details", "memcpy_details", "memory_bandwidth", "memory_size",
+        "memset_details", "process_id", "profile_start_time", "step_num", "_p", "_c", "_pt", "_ct",
+        "Hlo Proto",
+    }
+)  # fmt: skip
+# Texts of operations have some 1,000 characters, those of fusions with many operands some 10,000.
+_LONGEST_TEXT = 64 << 10
 
 
 class Event(NamedTuple):
@@ -44,11 +57,13 @@ class Plane:
         self.name = decode_text(message.name)
         self.lines = message.lines
         self._stat_names = {
-            entry.key: decode_text(entry.value.name) for entry in message.stat_metadata
+            entry.key: _cut(decode_text(entry.value.name)) for entry in message.stat_metadata
         }
+        self._asked = {key: name for key, name in self._stat_names.items() if name in _ASKED}
         self._events = {entry.key: entry.value for entry in message.event_metadata}
-        self._shared: dict[int, dict[str, Any]] = {}
+        self._kinds: dict[int, tuple[str, str, dict[str, Any]]] = {}
         self.facts = self._read_stats(message.stats)
+        self.fact_count = len(message.stats)
         self.bad_times = 0
 
     def list_events(self, line: Any) -> Iterator[Event]:
@@ -59,11 +74,9 @@ class Plane:
             if event.duration_ps < 0 or not 0 <= start <= end < _TIME_LIMIT * _PS:
                 self.bad_times += 1
                 continue
-            metadata = self._events.get(event.metadata_id)
-            name = decode_text(metadata.display_name or metadata.name) if metadata else ""
-            facts = self._of_metadata(event.metadata_id, metadata) | self._read_stats(event.stats)
-            text = decode_text(metadata.name) if metadata else ""
-            yield Event(name or "unnamed", _round(start), _round(end), facts, text)
+            name, text, shared = self._describe_kind(event.metadata_id)
+            facts = shared | self._read_stats(event.stats)
+            yield Event(name, _round(start), _round(end), facts, text)
 
     def list_programs(self) -> Iterator[tuple[str, bytes]]:
         """The compiled programs that a plane of metadata holds: name, and HloProto."""
@@ -72,29 +85,36 @@ class Plane:
             if isinstance(hlo, bytes):
                 yield decode_text(metadata.name), hlo
 
-    def _of_metadata(self, number: int, metadata: Any) -> dict[str, Any]:
-        """Statistics that all events of one kind share, as an operation's FLOPs."""
-        if metadata is None:
-            return {}
-        if number not in self._shared:
-            self._shared[number] = self._read_stats(metadata.stats)
-        return self._shared[number]
+    def _describe_kind(self, number: int) -> tuple[str, str, dict[str, Any]]:
+        """What events of one kind share: name, text and statistics, as an operation's FLOPs."""
+        if number not in self._kinds:
+            metadata = self._events.get(number)
+            if metadata is None:
+                return "unnamed", "", {}
+            name = _cut(decode_text(metadata.display_name or metadata.name)) or "unnamed"
+            text = _cut(decode_text(metadata.name))
+            self._kinds[number] = name, text, self._read_stats(metadata.stats)
+        return self._kinds[number]
 
     def _read_stats(self, stats: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for stat in stats:
-            name = self._stat_names.get(stat.metadata_id)
+            name = self._asked.get(stat.metadata_id)
             if name is None:
                 continue
             for field, value in stat.ListFields():
                 if field.name == "ref_value":
                     found[name] = self._stat_names.get(value, "")
                 elif field.name == "str_value":
-                    found[name] = decode_text(value)
+                    found[name] = _cut(decode_text(value))
                 elif field.name != "metadata_id":
                     found[name] = value
             found.setdefault(name, 0)  # a number that is 0 is not written
         return found
+
+
+def _cut(text: str) -> str:
+    return text[:_LONGEST_TEXT]
 
 
 def _round(ps: int) -> int:

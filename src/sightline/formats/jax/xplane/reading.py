@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +11,7 @@ import polars as pl
 
 from sightline.core.algebra.lookup import find_first_rows
 from sightline.core.algebra.nesting import nest_ranges
+from sightline.core.algebra.shared_texts import tabulate
 from sightline.core.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.protobuf import DamagedMessageError, decode_text, parse_message, read_messages
@@ -26,11 +28,12 @@ _CORE, _COPIES, _EXCHANGES = 0, 1, 2  # streams of a TPU: its core, and what run
 _PID = 0  # a file is of one process, and before JAX 0.9 or so does not say which
 _PYTHON_LINE = re.compile(r"^python[\d.]*$")  # the thread of a program that Python runs
 _CALL = re.compile(r"^(?:cu|hip|cuda|ze)[A-Z]\w*$")
-_PYTHON = re.compile(r"^\$(.+):(\d+) (.+)$")
 _DETAIL = re.compile(r"(\w+)[:=]([\w.,]+)")
 _KINDS = {"H2D": "HtoD", "D2H": "DtoH", "D2D": "DtoD", "P2P": "PtoP", "H2H": "HtoH"}
 _COPY = re.compile(r"(Host|Device)To(Host|Device)")
 _VENDORS = {"amd": "amd", "nvidia": "nvidia", "intel": "intel"}
+_MOST_DETAILS = 4096  # characters of a kernel's details, which have some 200
+_KINDS_AT_ONCE = 1 << 14  # names and details whose meaning is remembered
 MOST_REGISTERS = 1 << 16  # of a thread; more than that is what AMD's tracer leaves unset
 
 _OPS = {
@@ -131,7 +134,7 @@ def _find_process(plane: Plane) -> int:
 
 def _read_device(plane: Plane, number: int, tables: _Tables) -> None:
     facts = plane.facts
-    if not plane.lines and len(facts) <= 1:
+    if not plane.lines and plane.fact_count <= 1:
         return  # a device that was there, of which nothing is known
 
     def scaled(name: str, times: int = 1) -> int | None:
@@ -192,7 +195,7 @@ def _place_work(found: Iterable[operations.Work | Event], device: int, tables: _
 def _describe_work(event: Event) -> dict[str, Any]:
     facts = event.facts
     copied, filled = facts.get("memcpy_details"), facts.get("memset_details")
-    details = dict(_DETAIL.findall(str(facts.get("kernel_details") or copied or filled or "")))
+    details = _read_details(str(facts.get("kernel_details") or copied or filled or ""))
     sizes: dict[str, int | None] = {}
     for shape in ("grid", "block"):
         parts = details.get(shape, "").split(",")
@@ -200,7 +203,7 @@ def _describe_work(event: Event) -> dict[str, Any]:
             sizes[f"{shape}_{axis}"] = _number(part)
     registers = _number(details.get("regs"))
     is_set = registers is not None and registers < MOST_REGISTERS
-    direction = _COPY.search(event.name)
+    direction = _COPY.search(event.name[:_MOST_DETAILS]) if copied else None
     kind = _KINDS.get(details.get("kind", ""))
     return {
         "start_ns": event.start_ns,
@@ -223,19 +226,24 @@ def _describe_work(event: Event) -> dict[str, Any]:
     }
 
 
+@functools.lru_cache(maxsize=_KINDS_AT_ONCE)
+def _read_details(text: str) -> dict[str, str]:
+    """What a kernel's details say, by their names."""
+    return dict(_DETAIL.findall(text[:_MOST_DETAILS]))
+
+
 def _describe_host(event: Event, pid: int, thread: int) -> dict[str, Any]:
     step = event.facts.get("step_num")
-    found = _PYTHON.match(event.name)
     layer = "annotation"
     if isinstance(step, int):
         layer = "step"
-    elif found or event.name.startswith("$"):
+    elif event.name.startswith("$"):
         layer = "python"
     elif _CALL.match(event.name):
         layer = "runtime"
     elif "hlo_op" in event.facts:
         layer = "op"  # an operation that XLA ran on the CPU
-    elif "::" in event.name or event.facts.keys() & {"_p", "_c", "_pt", "_ct"}:
+    elif _is_qualified(event.name) or event.facts.keys() & {"_p", "_c", "_pt", "_ct"}:
         layer = "library"  # of XLA's own runtime
     return {
         "start_ns": event.start_ns,
@@ -249,18 +257,23 @@ def _describe_host(event: Event, pid: int, thread: int) -> dict[str, Any]:
     }
 
 
+@functools.lru_cache(maxsize=_KINDS_AT_ONCE)
+def _is_qualified(name: str) -> bool:
+    return "::" in name
+
+
 def _build(tables: _Tables) -> dict[str, pl.DataFrame]:
     begin = pl.lit(_find_shift(tables), pl.Int64)
     moved = [(pl.col("start_ns") + begin), (pl.col("end_ns") + begin)]
-    host = nest_ranges(pl.DataFrame(tables.host, schema=_HOST).with_columns(moved))
+    host = nest_ranges(tabulate(tables.host, _HOST).with_columns(moved))
     ops = (
-        pl.DataFrame(tables.ops, schema=_OPS)
+        tabulate(tables.ops, _OPS)
         .with_columns(moved)
         .sort("start_ns", "end_ns", maintain_order=True)
     )
     calls = host.filter(pl.col("correlation_id").is_not_null() & (pl.col("layer") == "runtime"))
     row = find_first_rows(calls, ops, "correlation_id", [])
-    ranges = pl.DataFrame(tables.ranges, schema=_RANGES).with_columns(moved)
+    ranges = tabulate(tables.ranges, _RANGES).with_columns(moved)
     return {
         "device_ops": ops.drop("operation", "module", "collective").with_columns(
             device_op_id=pl.int_range(pl.len(), dtype=pl.Int64),
@@ -278,7 +291,7 @@ def _build(tables: _Tables) -> dict[str, pl.DataFrame]:
         )
         if tables.devices
         else pl.DataFrame(schema={"device_id": pl.Int64}),
-        "program_buffers": pl.DataFrame(tables.buffers, schema=programs.SCHEMA),
+        "program_buffers": tabulate(tables.buffers, programs.SCHEMA),
         "threads": pl.DataFrame(
             tables.threads,
             schema={"pid": pl.Int64, "tid": pl.Int64, "thread_name": pl.String},

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
+
 from sightline.core.model.declare import Quality
 from sightline.core.redaction import hide_homes
 from sightline.formats.nvidia._nsys.database import Database
@@ -48,8 +50,9 @@ def find_program_error(db: Database) -> list[Quality]:
     """A row of `quality` with the error that ended the program; none where it printed none."""
     if "ProcessStreams" not in db.tables:
         return []
+    ids = db.rows("ProcessStreams", ["filenameId", "contentId"])
     streams = db.named(
-        db.rows("ProcessStreams", ["filenameId", "contentId"]),
+        ids.with_columns(pl.all().cast(pl.Int64, strict=False)),
         name="filenameId",
         text="contentId",
     )

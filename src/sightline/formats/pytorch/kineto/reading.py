@@ -29,6 +29,9 @@ _LAST_EVENT = re.compile(rb"(?<=\})\s*\]\s*[,}]")
 _REPAIR = 64 << 10  # no event with texts of NCCL's is longer
 _WINDOW = 4 << 10
 _SEARCH = 4 << 20
+# Values that turn out to be damaged are looked at again and again: from what follows each a longer
+# value may begin. All such looks together take time in proportion to the file.
+_FREE_LOOKS, _LOOKS_PER_BYTE = 32 << 20, 8
 _BUDGET = 64 << 20  # bytes between two reports of progress
 
 # What the compiled reader's events() says.
@@ -54,6 +57,7 @@ class Reading:
         self._told = 0
         self._damaged = self._first_damage = 0
         self._repaired = 0
+        self._looked = 0  # bytes of values that were none
         self._decode = json.JSONDecoder(
             parse_float=str, parse_constant=str, strict=False
         ).raw_decode
@@ -200,6 +204,8 @@ class Reading:
         """Decode the value at the position; ValueError where it is damaged or cut off."""
         size = _WINDOW
         while True:
+            if size > _WINDOW and self._looked > self._most_looks():
+                raise ValueError("it goes on behind its window, as many that were damaged do")
             data = self.trace.window(size)
             more = len(data) == size
             # One character for each byte that is no UTF-8, so that bytes can be counted.
@@ -209,9 +215,11 @@ class Reading:
             except json.JSONDecodeError as error:
                 # At the window's edge the value may only be incomplete; elsewhere it is broken.
                 near_edge = error.pos >= len(text) - 16 or "Unterminated" in error.msg
+                self._looked += min(error.pos, len(data))
                 if not near_edge or not more:
                     raise
             except RecursionError as error:
+                self._looked += len(data)
                 raise ValueError("nested too deeply") from error
             else:
                 # A number at the edge may go on, as in 1.5|, 1|.5 and 1|e+9.
@@ -227,6 +235,9 @@ class Reading:
                 )
                 raise ValueError(self.too_large)
             size *= 4
+
+    def _most_looks(self) -> int:
+        return _FREE_LOOKS + _LOOKS_PER_BYTE * self.trace.position
 
     def _peek(self) -> str:
         """The next character that is neither blank nor a comma; '' at the end."""
@@ -244,16 +255,18 @@ class Reading:
     def _resync(self) -> bool:
         """Move to the next thing that looks like an event."""
         self.trace.advance(1)
+        size = _WINDOW  # the next event is near in most files, and a window is a copy
         while True:
-            data = self.trace.window(_SEARCH)
+            data = self.trace.window(size)
             match = _NEXT_EVENT.search(data)
             if match is not None:
                 self.trace.advance(match.start())
                 return True
-            if len(data) < _SEARCH:
+            if len(data) < size:
                 self.trace.advance(len(data))
                 return False
             self.trace.advance(len(data) - 1024)
+            size = min(4 * size, _SEARCH)
             self._tell()
 
     def _tell(self) -> None:
