@@ -40,7 +40,7 @@ def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
     seen: set[str] = set()
     told = []
     for finding in found:
-        kernel = finding.where.get("kernel")
+        kernel = str(finding.where.get("kernel"))
         is_first = "estimate_pct" in finding.where and not finding.abstained and kernel not in seen
         told.append(_add_algorithm(finding, kernel, vendor) if is_first else finding)
         if is_first:

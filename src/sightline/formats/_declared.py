@@ -918,7 +918,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a pickle or JSON with 'pg_config' and 'entries'",
         suffixes=('.json', '.pkl', '.pickle'),
-        version=2,
+        version=3,
         source='https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html',
     ),
     Importer(
