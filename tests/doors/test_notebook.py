@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -67,8 +68,24 @@ def test_a_cell_is_sampled_and_kept(shell: _Shell, tmp_path: Path) -> None:
     flame = shell.user_ns["shown"][-1]
     assert flame.to_rows()[0]["name"].startswith("burn (")
     assert run.rows("stack_weights") > 0
-    assert str(tmp_path) not in str(run.table("host_ops", ["name"]).to_dicts())
     assert "pytest" not in repr(flame.to_rows()), "who called the cell is no part of it"
+
+
+def test_frames_that_lead_into_the_cell_are_left_out(tmp_path: Path) -> None:
+    """Those of packages that are named, as far as they come first."""
+    stacks = PythonStacks()
+    lead = [("run_cell", "/lib/IPython/core/interactiveshell.py", 3)] * 2
+    cell = ("<module>", "/tmp/ipykernel_7/8.py", 1)
+    show = ("display", "/lib/IPython/display.py", 5)
+    stacks.weights = {(*lead, cell): 5, (*lead, cell, show): 7, tuple(lead): 9}
+    stacks.write(tmp_path / "x.speedscope.json", without=("IPython", "ipykernel"))
+    (profile,) = json.loads((tmp_path / "x.speedscope.json").read_text())["profiles"]
+    assert (profile["samples"], profile["weights"]) == ([[0], [0, 1]], [5, 7])
+
+
+def test_a_cell_that_is_over_at_once(shell: _Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.magics["sightline"]("", "1")
+    assert "too short a time" in capsys.readouterr().err
 
 
 def test_what_cannot_be_asked_ends_no_kernel(

@@ -17,7 +17,6 @@ import importlib
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,12 +63,15 @@ def _run_cell(shell: Any, line: str, cell: str) -> None:
 
 def _record(shell: Any, cell: str, args: argparse.Namespace) -> Session:
     """The session of a cell that was run, whether it failed or not: IPython shows its error."""
-    from sightline.record.inline.timing import profile
     from sightline.session import open_session
 
     place = args.output or str(Path(_make_scratch()) / "cell")
+    if "torch" not in sys.modules:
+        return open_session([str(_sample_cell(shell, cell, place))])
+    from sightline.record.inline.timing import profile
+
     made = profile(place, stacks=args.stacks)
-    with made, _sample_stacks() as stacks:
+    with made:
         folder = made.folder
         shell.run_cell(cell)
     if folder is None:
@@ -77,21 +79,24 @@ def _record(shell: Any, cell: str, args: argparse.Namespace) -> Session:
             "the cell ran unrecorded",
             why="this process is recorded already, or SIGHTLINE_OFF is set",
         )
-    if stacks is not None and stacks.weights:
-        stacks.write(folder / "cell.speedscope.json")
     return open_session([str(folder)])
 
 
-@contextlib.contextmanager
-def _sample_stacks() -> Iterator[Any]:
-    """Python's stacks, unless PyTorch's profiler records the cell."""
-    if "torch" in sys.modules:
-        yield None
-        return
+def _sample_cell(shell: Any, cell: str, place: str) -> Path:
+    """The run folder of a cell whose Python stacks were sampled, without IPython's own frames."""
+    from sightline.core.model import run_folder
     from sightline.record.inline.python_stacks import PythonStacks
 
     with PythonStacks() as stacks:
-        yield stacks
+        shell.run_cell(cell)
+    if not stacks.weights:
+        raise MissingDataError("nothing was sampled", why="the cell ran for too short a time")
+    try:
+        folder = run_folder.make_free_folder(Path(place + run_folder.FOLDER_ENDING).absolute())
+        stacks.write(folder / "cell.speedscope.json", without=("IPython", "ipykernel"))
+    except OSError as error:
+        raise RequestError(f"cannot write {place}", why=error.strerror) from error
+    return folder
 
 
 def _make_scratch() -> str:

@@ -29,10 +29,10 @@ _CPUS = Path("/sys/devices/system/cpu")
 class Surroundings:
     """Watches the machine while programs run; `close` ends it."""
 
-    def __init__(self) -> None:
+    def __init__(self, period_s: float = _PERIOD_S) -> None:
         self._sampler: Sampler | None = None
         with contextlib.suppress(Unavailable):
-            self._sampler = Sampler(lambda device: None, _PERIOD_S).start()
+            self._sampler = Sampler(lambda device: None, period_s).start()
 
     def close(self) -> None:
         """End the thread that reads GPUs."""

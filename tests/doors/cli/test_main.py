@@ -18,6 +18,7 @@ import pytest
 import sightline as door
 from sightline.core.model.cache_folder import find_cache_folder
 from sightline.doors.cli import main as cli_main
+from sightline.doors.cli._groups import GROUPS, write_groups
 from sightline.doors.cli.main import command_names
 from sightline.record.collect.cupti import find_injection
 from sightline.record.probe.bpf import find_object
@@ -43,8 +44,18 @@ def test_help_names_every_command():
     outcome = sightline("--help")
     assert outcome.code == 0
     for name in command_names():
-        # A long name stands on a line of its own.
-        assert f"\n    {name} " in outcome.out or f"\n    {name}\n" in outcome.out, name
+        assert outcome.out.count(f"\n  {name} ") == 1, name
+    assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+def test_commands_are_listed_by_task():
+    """What is in no group is listed all the same; a group's names are commands."""
+    grouped = [name for _, names in GROUPS for name in names]
+    assert len(set(grouped)) == len(grouped)
+    assert set(grouped) <= set(command_names())
+    assert write_groups({"report": "why", "new-one": "what"}) == (
+        "Why is it slow:\n  report   why\n\nMore:\n  new-one  what\n"
+    )
 
 
 @pytest.mark.parametrize("name", command_names())

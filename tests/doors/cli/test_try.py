@@ -95,6 +95,24 @@ def test_an_interrupt_says_what_is_known_and_leaves_no_program(tmp_path: Path) -
         os.kill(pid, 0)
 
 
+@pytest.mark.timing
+def test_an_interrupt_while_recording_says_what_was_measured(tmp_path: Path) -> None:
+    """Recorded it waits for a file that is not there, and measured it does not."""
+    wait = f'test -z "$SIGHTLINE_RUN" || {{ : > {tmp_path}/begun; sleep 60; }}'
+    command = [sys.executable, "-m", "sightline", "try", "--value", "ms=([0-9]+)"]
+    variants = [f"sh -c '{wait}; echo ms={n}'" for n in (100, 80)]
+    process = subprocess.Popen(
+        [*command, *variants], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    end = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "20.0 % lower" in out
+
+
 PROGRAM = """
 import sys, time
 def wait_for_data(seconds):
@@ -102,6 +120,7 @@ def wait_for_data(seconds):
     while time.process_time() < end:
         pass
 wait_for_data(float(sys.argv[1]))
+print("s=" + sys.argv[1])
 """
 
 
@@ -109,13 +128,22 @@ wait_for_data(float(sys.argv[1]))
 def test_why_names_the_function(tmp_path: Path) -> None:
     """Two programs of plain Python: their sampled functions say what differs."""
     (tmp_path / "p.py").write_text(PROGRAM)
-    words = ("--set", "s=0.2,0.6", "--", sys.executable, str(tmp_path / "p.py"), "{s}")
+    words = (
+        "--set",
+        "s=0.1,0.4",
+        "--value",
+        "s=([0-9.]+)",
+        "--",
+        sys.executable,
+        str(tmp_path / "p.py"),
+        "{s}",
+    )
     outcome = sightline("try", "--json", *words)
     data = json.loads(outcome.out)
     (pair,) = data["differences"]
-    assert pair["answer"] == "slower", outcome.err
+    assert pair["answer"] == "slower"
     why = data["why"]
-    assert (why["before"], why["after"]) == ("s=0.2", "s=0.6")
+    assert (why["before"], why["after"]) == ("s=0.1", "s=0.4")
     if why["functions"]:  # where the machine lets nobody sample, the problem says so
         assert "wait_for_data" in why["functions"][0]["name"]
     else:

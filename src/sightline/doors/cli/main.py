@@ -12,7 +12,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from types import ModuleType
-from typing import NoReturn, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 import sightline
 from sightline.core.cleanup import clean_up
@@ -25,6 +25,8 @@ from sightline.errors import RequestError, SightlineError
 
 DONE, WRONG, BUG, INTERRUPTED = 0, 2, 3, 130  # 1: GATE_FAILED
 
+_COMMANDS = "commands"
+
 _LIVE = frozenset({"top"})  # a screen that goes on: no file is written of it
 
 _ABOUT = """\
@@ -32,6 +34,7 @@ Why is this GPU program slow, what does that cost, and what to change.
 
   sightline trace.json.gz              the report, on one screen
   zstdcat trace.json.zst | sightline - the same of what comes through a pipe
+  sightline run -- python train.py     record a program first
   sightline stats kernels trace.json   one table; --format json for programs
   sightline import rank*.json -o run   keep the import, as Parquet
   sightline doctor                     what can be recorded on this machine
@@ -284,7 +287,7 @@ def build_parser(
 ) -> argparse.ArgumentParser:
     """The parser of these commands, or of the whole command line; or only the list of them."""
     names = command_names() if names is None else names
-    parser = _Parser(
+    parser = _Root(
         "sightline", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
@@ -292,7 +295,7 @@ def build_parser(
         action=_PrintVersion,
         help="print the version, and whether the compiled reader and the HTML pages are installed",
     )
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(title=_COMMANDS, metavar="COMMAND", parser_class=_Parser)
     for name in names:
         # Keywords: their modules are called import_ and try_.
         suffix = "_" if name in ("import", "try") else ""
@@ -303,6 +306,7 @@ def build_parser(
             description=textwrap.dedent(module.__doc__ or ""),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        parser.helps[name] = module.HELP
         sub.set_defaults(module=module, parser=sub)
         if with_options:
             module.add_arguments(sub)
@@ -334,6 +338,20 @@ class _Parser(argparse.ArgumentParser):
         ]
         actions = [action for p in (self, *inner) for action in p._actions]
         return sorted({option for action in actions for option in action.option_strings})
+
+
+class _Root(_Parser):
+    """Lists the commands by what a person wants to do."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.helps: dict[str, str] = {}
+
+    def format_help(self) -> str:
+        from sightline.doors.cli._groups import write_groups
+
+        head, mark, _ = super().format_help().partition(f"\n{_COMMANDS}:\n")
+        return f"{head}\n{write_groups(self.helps)}" if mark else head
 
 
 class _PrintVersion(argparse.Action):

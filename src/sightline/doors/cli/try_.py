@@ -115,7 +115,12 @@ def run(args: argparse.Namespace) -> int:
         around.close()
     data = describe(trial)
     interrupted = trial.stopped == INTERRUPTED
-    data["why"] = None if args.no_why or interrupted else _explain(data, variants)
+    data["why"] = None
+    try:
+        if not (args.no_why or interrupted):
+            data["why"] = _explain(data, variants)
+    except KeyboardInterrupt:  # what was measured is said all the same
+        interrupted = True
     _deliver(args, data)
     return _INTERRUPTED if interrupted else 0
 
@@ -213,8 +218,10 @@ def _explain(data: dict[str, Any], variants: Sequence[Variant]) -> dict[str, Any
     import tempfile
     from pathlib import Path
 
+    from sightline.doors.cli._shared import heed_interrupts
     from sightline.experiment.why import choose_sides, explain_difference
 
+    heed_interrupts()  # Polars has been loaded
     sides = choose_sides(data)
     if sides is None:
         return None

@@ -7,6 +7,7 @@ Written as speedscope's JSON: https://www.speedscope.app/file-format-schema.json
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import threading
@@ -61,13 +62,19 @@ class PythonStacks:
                 self.weights[stack] = self.weights.get(stack, 0) + now - last
             last = now
 
-    def write(self, path: Path) -> None:
-        """Write them, if there are any, as a sampled profile in ns."""
+    def write(self, path: Path, without: tuple[str, ...] = ()) -> None:
+        """Write them as a sampled profile in ns.
+
+        What leads into the program through packages of the names in `without` is left out.
+        """
         frames: dict[tuple[str, str, int], int] = {}
-        samples = [
-            [frames.setdefault(frame, len(frames)) for frame in stack] for stack in self.weights
-        ]
-        weights = list(self.weights.values())
+        stacks: dict[Stack, int] = {}
+        for stack, weight in self.weights.items():
+            inner = _leave_out(stack, without)
+            stacks[inner] = stacks.get(inner, 0) + weight
+        stacks.pop((), None)
+        samples = [[frames.setdefault(frame, len(frames)) for frame in stack] for stack in stacks]
+        weights = list(stacks.values())
         profile = {
             "type": "sampled",
             "name": "cell",
@@ -85,6 +92,12 @@ class PythonStacks:
             "profiles": [profile],
         }
         path.write_text(json.dumps(data), encoding="utf-8")
+
+
+def _leave_out(stack: Stack, packages: tuple[str, ...]) -> Stack:
+    """The stack without its outermost frames, as far as they lie in files of such packages."""
+    parts = set(packages)
+    return tuple(itertools.dropwhile(lambda frame: parts & set(Path(frame[1]).parts), stack))
 
 
 def _read_stack(frame: FrameType | None, above: int) -> Stack:
