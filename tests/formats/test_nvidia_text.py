@@ -374,3 +374,19 @@ def test_a_page_that_lost_its_gaps(tmp_path: Path) -> None:
     assert list_sums(tmp_path, f"======== Profiling result:\n{old}", "old.md") == rows
     new = "Time (%) Total Time (ns) Instances Avg (ns) Med (ns) Name\n52.0 9,360,000 101 1.0 1.0 dct(float*, int)\n"
     assert list_sums(tmp_path, new, "new.md") == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "row"), [(NEW, "20.0        2,000,000"), (NVPROF, "25.00%  1.00000s")]
+)
+def test_a_row_that_is_not_whole_is_counted(tmp_path: Path, text: str, row: str) -> None:
+    at = text.index(row) + len(row)
+    path = tmp_path / "out.txt"
+    path.write_text(text[:at] + text[text.index("\n", at) :])
+    session = sightline.open(str(path))
+    kinds = dict(session.table("quality").select("kind", "count").rows())
+    assert kinds["damaged_lines"] == 1
+    path.with_name("whole.txt").write_text(text)
+    whole = sightline.open(str(path.with_name("whole.txt")))
+    assert "damaged_lines" not in whole.table("quality")["kind"].to_list()
+    assert len(whole.table("call_sums")) == len(session.table("call_sums")) + 1

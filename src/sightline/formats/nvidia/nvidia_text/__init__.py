@@ -71,12 +71,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes: list[Quality] = []
     parts: list[Part] = []
     nsys, nvprof = NsysReader(parts), NvprofReader(parts)
+    lost = 0
     for item in list_tables(list_lines(read_text(source, notes))):
         if not isinstance(item, Found):
             nsys.take_line(item[1])
             nvprof.take_line(item[1])
         elif item.kind in (SUMS, SIZES, TRACE):
             nsys.take_table(item)
+            lost += item.lost
         else:
             nvprof.take_table(item)
         if len(parts) > MOST_PARTS:
@@ -89,7 +91,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for number, part in enumerate(known)
         for row in part.sums
     )
-    notes += _list_notes(known)
+    notes += [*note_bad_lines(lost + nvprof.lost, "row of a table"), *_list_notes(known)]
     tool = " and ".join(sorted({part.tool for part in known}))
     traced = [part for part in known if part.is_traced]
     counted = [part for part in known if part.counters]
