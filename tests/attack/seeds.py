@@ -100,7 +100,7 @@ CHECKERS = {
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
 ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table"}
-ENDLESS |= {"slurm_accounting", "slurm_text"}
+ENDLESS |= {"slurm_accounting", "slurm_text", "nvidia_text"}
 ENDLESS |= {"vllm_log", "sglang_log", "trtllm_log", "bench_jsonl"}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import sightline
 from sightline.errors import DamagedError
-from sightline.formats.nvidia.ncu_csv.units import parse_number, parse_unit, parse_value
+from sightline.formats.nvidia._ncu_pages.units import parse_number, parse_unit, parse_value
 
 HEAD = [
     "ID",

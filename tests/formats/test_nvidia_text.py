@@ -374,3 +374,65 @@ def test_a_page_that_lost_its_gaps(tmp_path: Path) -> None:
     assert list_sums(tmp_path, f"======== Profiling result:\n{old}", "old.md") == rows
     new = "Time (%) Total Time (ns) Instances Avg (ns) Med (ns) Name\n52.0 9,360,000 101 1.0 1.0 dct(float*, int)\n"
     assert list_sums(tmp_path, new, "new.md") == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "row"), [(NEW, "20.0        2,000,000"), (NVPROF, "25.00%  1.00000s")]
+)
+def test_a_row_that_is_not_whole_is_counted(tmp_path: Path, text: str, row: str) -> None:
+    at = text.index(row) + len(row)
+    path = tmp_path / "out.txt"
+    path.write_text(text[:at] + text[text.index("\n", at) :])
+    session = sightline.open(str(path))
+    kinds = dict(session.table("quality").select("kind", "count").rows())
+    assert kinds["damaged_lines"] == 1
+    path.with_name("whole.txt").write_text(text)
+    whole = sightline.open(str(path.with_name("whole.txt")))
+    assert "damaged_lines" not in whole.table("quality")["kind"].to_list()
+    assert len(whole.table("call_sums")) == len(session.table("call_sums")) + 1
+
+
+SMI = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 525.60.13    Driver Version: 525.60.13    CUDA Version: 12.0     |
+|-------------------------------+----------------------+----------------------+
+| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |
+|===============================+======================+======================|
+|   0  NVIDIA A40          On   | 00000000:07:00.0 Off |                    0 |
+|  0%   29C    P8    31W / 300W |      1MiB / 46068MiB |      0%      Default |
++-------------------------------+----------------------+----------------------+
+"""
+NCU = """\
+[77] app@127.0.0.1
+  mul(float *) (32, 1, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 8.6
+    Section: GPU Speed Of Light Throughput
+    ----------------------- ------------- ------------
+    Metric Name               Metric Unit Metric Value
+    ----------------------- ------------- ------------
+    Duration                      usecond        40.00
+    ----------------------- ------------- ------------
+"""
+
+
+@pytest.mark.parametrize("between", ["", "step 1 loss 0.5\n" * 10_000], ids=("short", "long"))
+def test_behind_what_nvidia_smi_printed(tmp_path: Path, between: str) -> None:
+    assert list_sums(tmp_path, SMI + between + NEW) == NEW_ROWS
+
+
+def test_nvidia_smi_alone_is_still_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "smi.txt"
+    path.write_text(SMI)
+    assert sightline.open(str(path)).table("recordings")["format"].to_list() == ["nvidia_smi_table"]
+
+
+def test_what_ncu_printed_beside_it_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "both.txt"
+    path.write_text(NEW + NCU)
+    session = sightline.open(str(path))
+    assert session.table("call_sums").select(FIELDS).rows() == NEW_ROWS
+    kernels = session.table("profiled_kernels").select("name", "grid_x", "duration_ns").rows()
+    assert kernels == [("mul(float *)", 32, 40_000)]
+    path.with_name("ncu.txt").write_text(NCU)
+    alone = sightline.open(str(path.with_name("ncu.txt")))
+    assert alone.table("recordings")["format"].to_list() == ["ncu_csv"]

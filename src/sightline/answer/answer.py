@@ -188,6 +188,9 @@ def _write_headline(answer: Answer) -> str:
         if answer.use["devices"]:
             first = _describe_use(answer.use["devices"])
             return f"{first} {judged[0]['summary']}" if judged else first
+        if answer.counts.get("call_sums"):
+            first = "Sums by name were recorded; there is no timeline."
+            return f"{first} {judged[0]['summary']}" if judged else first
         if jobs := answer.counts.get("jobs"):
             first = f"{format_several(jobs, 'job')} of a batch system."
             return f"{first} {judged[0]['summary']}" if judged else f"{first} Nothing stands out."

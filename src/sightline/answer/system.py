@@ -23,6 +23,7 @@ def summarize_system(run: Run, *, has_ops: bool) -> dict[str, list[dict[str, Any
     Of jobs of MPI one row in `mpi`, and who waited for whom in `mpi_waits`.
 
     Of calls, only where nothing else says where the time went: no device work and no operators.
+    Of runs, only where several stand in one text.
     """
     has_waits = run.rows("wakeups") and run.rows("sched_events")
     has_calls = not has_ops and not run.rows("device_ops") and run.rows("host_ops")
@@ -32,6 +33,7 @@ def summarize_system(run: Run, *, has_ops: bool) -> dict[str, list[dict[str, Any
         "threads": _head(run, "thread_states") if has_waits else [],
         "interrupts": _head(run, "interrupt_times") if run.rows("interrupts") else [],
         "calls": _sum_calls(run) if has_calls else _list_sums(run) if not has_ops else [],
+        "runs": _list_runs(run),
     }
 
 
@@ -85,6 +87,14 @@ def _sum_calls(run: Run) -> list[dict[str, Any]]:
         .head(_MOST)
         .to_dicts()
     )
+
+
+def _list_runs(run: Run) -> list[dict[str, Any]]:
+    """The runs that stand in one text, where there are several."""
+    if not run.rows("call_sums"):
+        return []
+    runs = run.ask("summed_runs").filter(pl.col("part").is_not_null())
+    return runs.to_dicts() if runs.height > 1 else []
 
 
 def _list_sums(run: Run) -> list[dict[str, Any]]:

@@ -485,6 +485,7 @@ IMPORTERS = (
         version=1,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts',
         in_logs=(b'Total Time', b'Time(%)', b'== Profiling result:', b'Duration  ', b'Invocations'),
+        covers=('ncu_csv', 'nvidia_smi_table'),
     ),
     Importer(
         name='nvprof',

@@ -82,6 +82,12 @@ def _find_patterns(head: bytes, strength: str) -> list[Importer]:
     ]
 
 
+def _drop_covered(matching: list[Importer]) -> list[Importer]:
+    """Those that no other of them covers, each once."""
+    covered = {name for importer in matching for name in importer.covers}
+    return [i for n, i in enumerate(matching) if i.name not in covered and i not in matching[:n]]
+
+
 def find_in_log(source: Source, head: bytes) -> list[Importer]:
     """The importers whose text stands somewhere in a log: `Importer.in_logs`."""
     if len(head) < HEAD_BYTES or b"\x00" in head or not source.path.is_file():
@@ -140,6 +146,8 @@ def recognise(source: Source) -> Importer:
         )
     for strength in ("strong", "weak"):
         matching = match_importers(source, strength, head)
+        if any(set(i.covers) & {m.name for m in matching} for i in list_importers()):
+            matching = _drop_covered([*matching, *find_in_log(source, head)])
         if strength == "weak" and (other := recognise_foreign(head)) is not None:
             raise UnknownFormatError(
                 f"cannot read {source.given}", why=other.what, hint=other.hint or _LISTED

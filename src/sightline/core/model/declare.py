@@ -36,6 +36,8 @@ class Importer:
     owns: tuple[str, ...] = ()  # endings that decide where no importer knows the content
     proven: str = ""  # of a format that nobody describes: what was compared, and what never seen
     in_logs: tuple[bytes, ...] = ()
+    # Importers that give way where both know a text: their part is read, too, or only begins a log.
+    covers: tuple[str, ...] = ()
     # Of a format whose recordings are folders, with more folders in them: those in a folder.
     find_folders: Callable[[Path], list[Path]] | None = None
     # Of a format whose recordings are folders: names of files that stand for theirs (globs).

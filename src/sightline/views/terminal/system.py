@@ -10,6 +10,9 @@ from rich.text import Text
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 
+MOST_RUNS = 8
+_RUN_COLUMNS = ("kernel_ns", "copy_ns", "fill_ns", "call_ns")
+
 
 def print_system(data: dict[str, list[dict[str, Any]]], width: int) -> Iterator[list[Text]]:
     """A block of lines for each kind that there is."""
@@ -21,6 +24,8 @@ def print_system(data: dict[str, list[dict[str, Any]]], width: int) -> Iterator[
         yield list(_print_interrupts(data["interrupts"], width))
     if data["calls"]:
         yield list(_print_calls(data["calls"], width))
+    if data["runs"]:
+        yield list(_print_runs(data["runs"], width))
 
 
 def _print_mpi(job: dict[str, Any], waits: list[dict[str, Any]], width: int) -> Iterator[Text]:
@@ -73,6 +78,25 @@ def _print_interrupts(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:
             f"{format_ns(row['total_ns']):>12}{format_ns(row['p99_ns']):>10}"
             f"{format_ns(row['max_ns']):>10}"
         )
+
+
+def _print_runs(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:
+    room = width - 44
+    yield Text(
+        f"{'Runs in this text':<{room}}{'kernels':>11}{'copies':>11}{'memsets':>11}{'calls':>11}",
+        style="bold",
+    )
+    first = max(len(rows) - MOST_RUNS, 0)
+    if first:
+        yield Text(f"… {format_several(first, 'earlier run')}: sightline stats summed_runs")
+    for row in rows[first:]:
+        name = f"{row['part'] + 1}  {row['command'] or ''}  {row['longest'] or ''}".rstrip()
+        mark = "* " if row["judged"] else "  "
+        yield Text(
+            f"{mark}{fit_text(name, room - 3):<{room - 2}}"
+            + "".join(f"{format_ns(row[column]):>11}" for column in _RUN_COLUMNS)
+        )
+    yield Text("* findings are about this one")
 
 
 def _print_calls(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import sightline
 from formats.test_nvidia_text import NEW, NVPROF, OLD
+from support.command import sightline as sightline_command
 
 IDLE = """\
 ==5== NVPROF is profiling process 5, command: ./a
@@ -36,3 +37,17 @@ def test_one_run_has_no_place(tmp_path: Path) -> None:
     assert found.select("part", "judged", "fill_ns", "kernels").rows() == [
         (None, True, 2_000_000, 300)
     ]
+
+
+def test_the_report_lists_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(OLD + NEW + NVPROF)
+    done = sightline_command("report", str(path), "--no-html")
+    lines = [line for line in done.out.splitlines() if line.startswith(("* ", "  1", "  2"))]
+    assert [line.split()[:2] for line in lines] == [
+        ["1", "scale(int,"],
+        ["2", "void"],
+        ["*", "3"],
+        ["*", "findings"],
+    ]
+    assert "app" in lines[2]

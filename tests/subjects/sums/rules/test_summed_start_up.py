@@ -51,3 +51,16 @@ def test_a_first_copy_that_waits_for_more_than_the_gpu_did(tmp_path: Path) -> No
         fix="nothing",
         states_limit=True,
     )
+
+
+def test_launches_that_load_their_code(tmp_path: Path) -> None:
+    kernels = [("k()", 20, MS, MS)]
+    calls = [("cudaLaunchKernel", 20, 60 * MS, 12 * MS)]
+    assert_speaks(
+        open_sums(tmp_path, kernels=kernels, calls=calls),
+        "summed-start-up",
+        cost_ns=60 * MS,
+        gain_ns=None,
+        evidence=["60.00 ms in 20 calls"],
+        fix="nothing",
+    )

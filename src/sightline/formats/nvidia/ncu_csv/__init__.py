@@ -17,9 +17,9 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._ncu import read_all
-from sightline.formats.nvidia.ncu_csv.rows import KernelRows
+from sightline.formats.nvidia._ncu_pages.rows import KernelRows
+from sightline.formats.nvidia._ncu_pages.text_page import HEADER, PATTERN, list_records
 from sightline.formats.nvidia.ncu_csv.source_page import SourceRows
-from sightline.formats.nvidia.ncu_csv.text_page import HEADER, PATTERN, list_records
 
 IMPORTER = Importer(
     name="ncu_csv",

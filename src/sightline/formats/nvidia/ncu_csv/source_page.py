@@ -15,7 +15,7 @@ import polars as pl
 from sightline.core.model.declare import Quality
 from sightline.core.model.stall_classes import classify_stall
 from sightline.formats._ncu import MetricRows, make_frame
-from sightline.formats.nvidia.ncu_csv.units import parse_number
+from sightline.formats.nvidia._ncu_pages.units import parse_number
 
 NAME, PLACE = "Kernel Name", ["Address", "Source"]
 # Columns whose values are metrics of instructions, by the metrics' own names; their sum is that of

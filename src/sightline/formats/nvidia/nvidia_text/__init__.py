@@ -9,6 +9,7 @@ Formats: Nsight Systems User Guide, "Report Scripts" (2019 to 2025); CUDA Profil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import polars as pl
@@ -19,6 +20,8 @@ from sightline.errors import DamagedError
 from sightline.formats._ncu import make_frame
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._summaries import KERNEL, import_sums
+from sightline.formats.nvidia._ncu_pages.rows import KernelRows
+from sightline.formats.nvidia._ncu_pages.text_page import HEADER, PATTERN, list_records
 from sightline.formats.nvidia._nvprof import make_tables, note_no_host
 from sightline.formats.nvidia.nvidia_text.counters import make_tables as make_counter_tables
 from sightline.formats.nvidia.nvidia_text.lines import list_lines
@@ -62,6 +65,7 @@ IMPORTER = Importer(
     suffixes=(".txt", ".log", ".out", ".csv"),
     version=1,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
+    covers=("ncu_csv", "nvidia_smi_table"),
     in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  ", b"Invocations"),
 )  # fmt: skip
 
@@ -71,12 +75,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes: list[Quality] = []
     parts: list[Part] = []
     nsys, nvprof = NsysReader(parts), NvprofReader(parts)
-    for item in list_tables(list_lines(read_text(source, notes))):
+    lost = 0
+    text = read_text(source, notes)
+    for item in list_tables(list_lines(text)):
         if not isinstance(item, Found):
             nsys.take_line(item[1])
             nvprof.take_line(item[1])
         elif item.kind in (SUMS, SIZES, TRACE):
             nsys.take_table(item)
+            lost += item.lost
         else:
             nvprof.take_table(item)
         if len(parts) > MOST_PARTS:
@@ -89,7 +96,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for number, part in enumerate(known)
         for row in part.sums
     )
-    notes += _list_notes(known)
+    notes += [*note_bad_lines(lost + nvprof.lost, "row of a table"), *_list_notes(known)]
     tool = " and ".join(sorted({part.tool for part in known}))
     traced = [part for part in known if part.is_traced]
     counted = [part for part in known if part.counters]
@@ -102,6 +109,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         read = import_sums(rows, tool, notes)
     if counted:
         read.tables |= _import_counters(counted[-1], read.tables)
+    if re.search(PATTERN, text.encode()):
+        read.tables |= _import_profiled(text, read.tables)
     return Imported(read.tables, Recording(tool), read.quality)
 
 
@@ -117,6 +126,17 @@ def _import_counters(part: Part, others: Mapping[str, pl.DataFrame]) -> dict[str
     ]
     tables = make_counter_tables(part.counters, means)
     return tables if "devices" in others else {**tables, "devices": make_frame("devices", devices)}
+
+
+def _import_profiled(text: str, others: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """What ncu printed between or behind the tables: kernels, metrics and its rules."""
+    rows = KernelRows()
+    rows.start(HEADER)
+    for record in list_records(text):
+        rows.add(record)
+    tables = rows.tables() if rows.kernels else {}
+    # A timeline's devices have other numbers, and more is known of them there.
+    return {name: table for name, table in tables.items() if name not in others}
 
 
 def _import_trace(part: Part, notes: list[Quality]) -> Imported:

@@ -34,6 +34,7 @@ _ROW = re.compile(
     rf"^\s*(?:([A-Z][\w ()]{{2,30}}):)?\s*[\d.]{{1,6}}%?\s+{_TIME}\s+(\d{{1,15}})"
     rf"\s+{_TIME}\s+{_TIME}\s+{_TIME}\s+(\S.*?)\s*$"
 )
+_BEGUN = re.compile(rf"^\s*(?:[A-Z][\w ()]{{2,30}}:)?\s*[\d.]{{1,6}}%\s+{_TIME}")
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip
 # nvprof counts in units of 1024 (its memory of 1 KB is that of a page).
@@ -69,13 +70,14 @@ class NvprofReader:
         self._csv: tuple[list[str], list[str]] | None = None
         self._pid: str | None = None
         self._header: list[str] = []
+        self.lost = 0  # lines that begin as a row does and are none
 
     def take_line(self, line: str) -> None:
         """A line that is no header: one of nvprof's own, or a row of the table above it."""
         plain = drop_marks(line)
         bare = plain.strip()
         if (own := OWN.search(plain)) is not None:
-            self._take_own(own[1] or own[3], (own[2] or own[4]).strip())
+            self._take_own(own[1] or own[3], (own[2] or own[4] or "").strip())
         elif _HEADING.match(bare):  # who pasted it took the process away
             self._take_own("", bare)
         elif (device := _DEVICE.match(bare)) is not None:
@@ -92,6 +94,8 @@ class NvprofReader:
             self._take_csv(plain)
         elif self._table == NVPROF and (row := _ROW.match(plain)) is not None:
             self._take_row(row)
+        elif self._table == NVPROF and _BEGUN.match(plain):
+            self.lost += 1
         elif self._table == NVPROF_TRACE:
             self._take_trace(plain)
         elif self._table == COUNTERS and (row := ROW.match(plain)) is not None:

@@ -35,6 +35,7 @@ _WORTH = re.compile(
     r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|result:|calls:|No kernels|Kernel: "
     r"|^\s*\d+ +[a-z]|\d[num]?s |\",|,\""
 )
+_BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
 _ELIDED = re.compile(r"^[\s.…|:]*$")
 
 
@@ -47,6 +48,7 @@ class Found(NamedTuple):
     rows: list[list[str]]
     end: int  # the first line behind it
     is_csv: bool = False
+    lost: int = 0  # lines that begin as a row does and are none
 
 
 def find_table(lines: list[str], at: int) -> Found | None:
@@ -64,10 +66,10 @@ def find_table(lines: list[str], at: int) -> Found | None:
     if kind is None:
         return None
     if kind in (SUMS, SIZES, TRACE):
-        rows, end = _read_ruled(lines, at, header)
-    else:
-        rows, end = [], at + 1  # nvprof's rows are told by themselves
-    return Found(kind, at, header, rows, end, is_csv(plain.strip()))
+        rows, end, lost = _read_ruled(lines, at, header)
+        return Found(kind, at, header, rows, end, is_csv(plain.strip()), lost)
+    # nvprof's rows are told by themselves.
+    return Found(kind, at, header, [], at + 1, is_csv(plain.strip()))
 
 
 def _name_kind(header: list[str]) -> str | None:
@@ -75,15 +77,15 @@ def _name_kind(header: list[str]) -> str | None:
     return next((kind for kind, pattern in _FIRST if pattern.match(joined)), None)
 
 
-def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list[str]], int]:
-    """The rows below a header of nsys, and the line behind them.
+def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list[str]], int, int]:
+    """The rows below a header of nsys, the line behind them, and how many rows were not whole.
 
     Cells may be empty: they are cut where the dashes below the header stand, and where a line does
     not keep to these, at gaps. What stands below the last column alone goes on with its name.
     """
     rows: list[list[str]] = []
     columns: list[tuple[int, int]] = []
-    number = at + 1
+    number, lost = at + 1, 0
     while number < len(lines):
         line = drop_marks(lines[number])
         if is_rule(line):
@@ -99,10 +101,12 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
             rows.append(cells)
         elif rows and _goes_on(line, header, columns):
             rows[-1][-1] = f"{rows[-1][-1]} {line.strip()}"
+        elif _BEGUN.match(line):
+            lost += 1
         elif not _ELIDED.match(line):
             break
         number += 1
-    return rows, number
+    return rows, number, lost
 
 
 def _cut_row(line: str, header: list[str], columns: list[tuple[int, int]]) -> list[str] | None:

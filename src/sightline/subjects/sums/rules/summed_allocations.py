@@ -38,7 +38,7 @@ from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding, price_part
 from sightline.timeline.sum_facts import read_sums
 
-RULE = Rule("summed-allocations", "Memory allocated in a loop")
+RULE = Rule("summed-allocations", "Allocating and freeing memory")
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -85,17 +85,17 @@ def _bound_gain(facts: SumFacts, rows: list[dict[str, Any]]) -> int | None:
     least = [_bound_copy(row, pinned=pinned) for row in rows]
     if is_serial(facts):
         # Each direction has an engine of its own, beside the kernels.
-        stays = facts.gpu_ns - sum(row["ns"] for row in rows)
+        stays = facts.gpu_ns - sum(int(row["ns"]) for row in rows)
         return max(facts.gpu_ns - max([stays, *least]), 0)
-    won = sum(row["ns"] - ns for row, ns in zip(rows, least, strict=True))
-    return won or None
+    return sum(int(row["ns"]) - ns for row, ns in zip(rows, least, strict=True)) or None
 
 
 def _bound_copy(row: dict[str, Any], *, pinned: bool) -> int:
     """What a direction's copies take at least: at the rate of pinned memory, if they are not."""
-    if pinned or not row["bytes"] or row["bytes"] < SMALL_BYTES * row["calls"]:
-        return int(row["ns"])
-    return min(int(row["ns"]), round(row["bytes"] / PINNED_GB_PER_S))
+    ns, size = int(row["ns"]), int(row["bytes"] or 0)
+    if pinned or not size or size < SMALL_BYTES * row["calls"]:
+        return ns
+    return min(ns, round(size / PINNED_GB_PER_S))
 
 
 def _describe(row: dict[str, Any]) -> str:

@@ -10,8 +10,8 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.formats._ncu import MetricRows, make_devices, make_frame
-from sightline.formats.nvidia.ncu_csv.labels import metric_name
-from sightline.formats.nvidia.ncu_csv.units import parse_number, parse_unit, parse_value
+from sightline.formats.nvidia._ncu_pages.labels import metric_name
+from sightline.formats.nvidia._ncu_pages.units import parse_number, parse_unit, parse_value
 
 _OWN = {
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context",

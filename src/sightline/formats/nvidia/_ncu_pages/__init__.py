@@ -1,0 +1,1 @@
+"""What ncu prints or writes as CSV: records of its pages into tables."""
