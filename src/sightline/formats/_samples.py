@@ -93,6 +93,10 @@ class Samples:
             self._pack_rows()
         return True
 
+    def count_odd(self, peer: str, text: object) -> None:
+        """Count a value that was not added, where it is no tool's word for none."""
+        self._odd[peer] += is_odd(str(text))
+
     def _pack_rows(self) -> None:
         """Columns take a third of the memory that tuples do."""
         self._columns.append(pl.DataFrame(self._rows, schema=_SCHEMA, orient="row"))

@@ -79,6 +79,7 @@ class _Table(NamedTuple):
 
     places: dict[str, tuple[int, str]]  # the place and the unit
     rows: list[list[str]]
+    width: int  # cells of the header
 
     def has(self, name: str) -> bool:
         return name in self.places
@@ -98,9 +99,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
             is_device = table.has("Strm") or (table.has("CorrId") and not table.has("Pid"))
             for record in table.rows:
                 row = _read_op(table, record, names) if is_device else _read_call(table, record)
-                if row is None:
-                    lost += 1
-                else:
+                # A row of another length is one cut short, or two of them in a line.
+                lost += row is None or len(record) != table.width
+                if row is not None:
                     (ops if is_device else calls).append(row)
     if not ops and not calls:
         raise DamagedError(f"cannot read {source.given}", why="no row of it is whole")
@@ -128,7 +129,7 @@ def _split_reports(text: str) -> Iterator[_Table]:
             name, _, unit = title.strip('\ufeff "').partition("(")
             places[name.strip()] = (place, unit.rstrip(") ").lower())
         if places:
-            yield _Table(places, rows)
+            yield _Table(places, rows, len(header))
         at = end
 
 
