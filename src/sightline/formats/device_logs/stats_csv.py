@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Time (%), Total Time (ns), Instances; or Name, Calls, TotalDurationNs",
     suffixes=(".csv",),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
 )  # fmt: skip
 

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='CSV with "Start","Duration","Grid X",... or "Start","Duration","Name"',
     suffixes=(".csv", ".log", ".txt"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#nvprof",
 )
 

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=1,
+    version=2,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='a JSON list of trees with "frame", "metrics" and "children"',
     suffixes=(".hatchet", ".hatchet_msgpack"),
-    version=2,
+    version=3,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
