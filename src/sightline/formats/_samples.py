@@ -276,8 +276,8 @@ def _name_cells(
 _NO_VALUE = re.compile(
     r"^[\[(]?\s*(?:|n/?a|-+|none|null|nan|[-+]?inf|no data|unknown.*|err!?|error|deprecated|in use"
     r"|not (?:supported|available|active|found|applicable).*|gpu (?:is lost|requires reset).*"
-    r"|insufficient.*|disabled|enabled|on|off|unsupported|function not found|requested functionality.*)"
-    r"\s*[\])]?\.?$",
+    r"|insufficient.*|disabled|enabled|on|off|unsupported|function not found"
+    r"|requested functionality.*)\s*[\])]?\.?$",
     re.IGNORECASE,
 )
 
