@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof ranks-proof bench fuzz attack gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof ranks-proof bench fuzz attack soak gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -88,10 +88,17 @@ fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with 
 
 ATTACK_SECONDS ?= 600
 ATTACK_LEAST ?= 10000
+ATTACK_EACH ?= 150
 attack: $(VENV)/.tests ## damaged and hostile inputs through the command line (ATTACK_SECONDS), then faults
 	@$(PY) tests/attack/campaign.py --seconds $(ATTACK_SECONDS) --least $(ATTACK_LEAST)
+	@$(PY) tests/attack/losses.py --each $(ATTACK_EACH)
+	@$(PY) tests/attack/doubling.py
 	@$(PY) tests/attack/faults.py
 	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py tests/attack/test_capture.py tests/fleet/test_rank_file.py
+
+SOAK_SECONDS ?= 600
+soak: $(VENV)/.tests ## watch and serve for long: does their memory grow, or what they hold open (SOAK_SECONDS)
+	@$(PY) tests/attack/soak.py --seconds $(SOAK_SECONDS)
 
 gpu-check: $(VENV)/.tests ## the tests that need a GPU; keeps their recordings in gpu-examples/
 	@SIGHTLINE_SLOW=1 SIGHTLINE_EXAMPLES=$(CURDIR)/gpu-examples $(PY) -m pytest -v -m gpu -rs tests/gpu || [ $$? = 5 ]

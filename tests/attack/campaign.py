@@ -37,6 +37,7 @@ from attack.children import Outcome, Place, load_ahead, run_apart, run_forked, r
 from attack.judging import Answer, Counted  # noqa: E402
 from attack.mutate import damage  # noqa: E402
 from attack.seeds import ENDLESS, Seed, write_programs, write_seeds  # noqa: E402
+from attack.structured import is_text  # noqa: E402
 from sightline.core import registry  # noqa: E402
 from sightline.core.model.source import Source  # noqa: E402
 from sightline.opening.recognise import match_importers  # noqa: E402
@@ -64,6 +65,7 @@ class Case:
     target: Path  # what was damaged: a file, or the folder that it lies in
     words: list[str]
     example: str
+    is_whole: bool  # what is left of a text ends with a line, as if its tool had ended there
 
     @property
     def asked(self) -> Path:
@@ -175,6 +177,7 @@ class Campaign:
         return Case(
             one, how, victim.name, target, words,
             f"{example}: {how} of {one.kind}/{victim.name}\n    {' '.join(words)[:160]}",
+            is_text(made) and made.endswith((b"\n", b"}", b"]", b">")),
         )  # fmt: skip
 
     def _judge(self, case: Case, outcome: Outcome, work: Path, counted: Counted) -> None:
@@ -217,6 +220,7 @@ class Campaign:
         said = answer.said - whole.said
         counted.add(kind, "lossy" if said else "whole")
         is_seen = case.how == "cut" and kind not in ENDLESS and case.seed.recording is None
+        is_seen = is_seen and not case.is_whole
         if is_seen and answer.rows < whole.rows and not said:
             counted.add(kind, "unsaid", example)
 

@@ -24,6 +24,14 @@ COLUMNS = (
 )  # fmt: skip
 
 
+# Remarks that are no warning, as there may be no loss: a text that ends within a line.
+_ALSO_SAID = ("open_end", "damaged_text")
+
+
+def _is_said(row: dict[str, Any]) -> bool:
+    return row["severity"] in ("warning", "error") or row["kind"] in _ALSO_SAID
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a command says of the recordings that it has read."""
@@ -105,7 +113,7 @@ def says_what_is_missing(words: list[str]) -> bool:
 def _read_report(data: dict[str, Any]) -> Answer:
     return Answer(
         tuple(r["content"] for r in data["recordings"]),
-        frozenset(r["kind"] for r in data["limits"] if r["severity"] in ("warning", "error")),
+        frozenset(r["kind"] for r in data["limits"] if _is_said(r)),
         _count_recorded(data["counts"]),
     )
 
@@ -115,7 +123,7 @@ def _read_store(facts: dict[str, Any]) -> Answer:
     quality = [row for r in recordings for row in r["quality"]]
     return Answer(
         tuple(r["content"] for r in recordings),
-        frozenset(row["kind"] for row in quality if row["severity"] in ("warning", "error")),
+        frozenset(row["kind"] for row in quality if _is_said(row)),
         sum(_count_recorded(r["rows"]) for r in recordings),
     )
 

@@ -93,6 +93,10 @@ class Samples:
             self._pack_rows()
         return True
 
+    def count_odd(self, peer: str, text: object) -> None:
+        """Count a value that was not added, where it is no tool's word for none."""
+        self._odd[peer] += is_odd(str(text))
+
     def _pack_rows(self) -> None:
         """Columns take a third of the memory that tuples do."""
         self._columns.append(pl.DataFrame(self._rows, schema=_SCHEMA, orient="row"))
@@ -126,7 +130,13 @@ class Samples:
             time_ns="time_ns",
             value=(number * told.get_column("scale")).gather(row),
         )
-        self._note_cells(said.get_column("peer"), said.get_column("text"), number)
+        used = cells.get_column("said").unique()  # headers are said, too
+        self._note_cells(
+            *(
+                column.gather(used)
+                for column in (said.get_column("peer"), said.get_column("text"), number)
+            )
+        )
         is_number = found.get_column("value").is_finite().fill_null(False)
         self._columns.append(found if is_number.all() else found.filter(is_number))
 
@@ -266,15 +276,19 @@ def _name_cells(
 _NO_VALUE = re.compile(
     r"^[\[(]?\s*(?:|n/?a|-+|none|null|nan|[-+]?inf|no data|unknown.*|err!?|error|deprecated|in use"
     r"|not (?:supported|available|active|found|applicable).*|gpu (?:is lost|requires reset).*"
-    r"|insufficient.*|disabled|enabled|unsupported|function not found|requested functionality.*)"
-    r"\s*[\])]?\.?$",
+    r"|insufficient.*|disabled|enabled|on|off|unsupported|function not found"
+    r"|requested functionality.*)\s*[\])]?\.?$",
     re.IGNORECASE,
 )
 
 
+_LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
+
+
 def is_odd(text: str) -> bool:
     """Whether a text is neither a number nor a tool's word for a value that there is not."""
-    return read_number(text) is None and not _NO_VALUE.match(text.strip())
+    plain = text.strip()
+    return read_number(plain) is None and not _NO_VALUE.match(plain) and not _LEVEL.match(plain)
 
 
 def read_number(text: str) -> tuple[float, str] | None:

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source=SOURCE,
 )
 

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=5,
+    version=6,
     source=_rocm.SOURCE,
 )
 

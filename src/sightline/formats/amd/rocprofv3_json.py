@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that begins with rocprofiler-sdk-tool",
     suffixes=(".json",),
-    version=3,
+    version=4,
     source=_rocm.SOURCE,
 )
 

@@ -34,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
     suffixes=(".json", ".input"),
-    version=1,
+    version=2,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
 )
 

@@ -129,7 +129,7 @@ def note_missing_gpus(count: int) -> list[Quality]:
     if not count:
         return []
     text = "GPUs are attached of which the log tells nothing: they were not asked for, or are lost"
-    return [Quality("missing_devices", "warning", text, count)]
+    return [Quality("missing_devices", "info", text, count)]
 
 
 def note_lost(words: str) -> Quality:

@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header with all_smi_version, or objects with schema, timestamp, hostname, gpus",
     suffixes=(".ndjson", ".ndjson.zst", ".ndjson.gz", ".json"),
-    version=1,
+    version=2,
     source="https://github.com/lablup/all-smi/tree/main/src/record",
 )
 

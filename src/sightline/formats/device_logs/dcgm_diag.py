@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="an object with DCGM Diagnostic, or a table with Diagnostic and Result",
     suffixes=(".json", ".txt", ".log"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html",
 )
 

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="columns of emissions.csv, or start_time,window_name,elapsed_time, or Time,Power",
     suffixes=(".csv",),
-    version=2,
+    version=3,
     source="https://mlco2.github.io/codecarbon/output.html, https://ml.energy/zeus/measure/",
 )
 
@@ -54,7 +54,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     is_zeus = bool(rows) and "window_name" in rows[0]
     for row in rows:
         span = _read_span(row, is_zeus=is_zeus)
-        if span is None or None in row.values():
+        if span is None or None in row or None in row.values():
             bad += 1
             continue
         ranges.append((row["window_name" if is_zeus else "project_name"] or "run", *span))
@@ -142,5 +142,6 @@ def _add_kwh(text: str | None, span: tuple[int, int], part: str, samples: Sample
     try:
         value = float(text or "") * _J_PER_KWH
     except ValueError:
+        samples.count_odd("energy", text)
         return
     samples.add("energy", value, span[1], None, part, "J", span[0])

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as [Jul 23 2024 07:53:55] [ERROR] [tid 841] detected NVSwitch …",
     suffixes=(".log", ".txt"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/",
 )
 

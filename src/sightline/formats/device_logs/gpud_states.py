@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a list of objects with component and states, or component and events",
     suffixes=(".json",),
-    version=2,
+    version=3,
     source="https://github.com/leptonai/gpud",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines with NVRM: Xid (PCI:0000:3b:00): 79, …",
     suffixes=(".log", ".txt", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/xid-errors/",
 )  # fmt: skip
 

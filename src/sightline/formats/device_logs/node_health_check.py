@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …",
     suffixes=(".log", ".txt", ".out"),
-    version=2,
+    version=3,
     source="https://github.com/Azure/azurehpc-health-checks",
 )
 

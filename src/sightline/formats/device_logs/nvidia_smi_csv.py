@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]",
     suffixes=(".csv", ".txt", ".log"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

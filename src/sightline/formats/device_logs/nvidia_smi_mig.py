@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="GPU instance profiles, or GPU 0 Profile ID 19 Placements:",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
 )
 

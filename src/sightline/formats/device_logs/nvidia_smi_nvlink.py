@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="GPU 0: NVIDIA H100 (UUID: …), and below it Link 0: 26.562 GB/s or Replay Errors: 0",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

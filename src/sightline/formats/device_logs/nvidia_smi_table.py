@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -103,10 +103,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -> tuple[bool, int]:
     """Whether it has a GPU, and how many lines look like rows, and are none."""
-    found, bad = False, 0
+    found, bad, second = False, 0, ""
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if (gpu := _GPU.match(line)) is not None:
-            found, device = True, int(gpu[1])
+            found, device, second = True, int(gpu[1]), below
             values = {"name": gpu[2], _ECC: gpu[4], **_read_values(below)}
             bad += len(values) < 2 + len(_BOARD_NAMES) + len(_MEMORY_NAMES)
             if gpu[2] != "ERR!":
@@ -122,7 +122,7 @@ def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -
             device, who = int(mig[1]), f"MIG {mig[2]}/{mig[3]}"
             for name, value in zip((*_MEMORY_NAMES, "SMs", _ECC), mig.groups()[4:], strict=True):
                 samples.add(name, value, at, device, who)
-        else:
+        elif line is not second:
             # A row, though damaged: a number behind its edge, or no edge at its end.
             bad += bool(_ROW.match(line)) or (line.startswith(("|", "+")) and line[-1:] not in "|+")
     return found, bad

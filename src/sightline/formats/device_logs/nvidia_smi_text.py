@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

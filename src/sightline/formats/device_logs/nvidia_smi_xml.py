@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

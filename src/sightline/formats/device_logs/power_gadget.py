@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the columns System Time, RDTSC, Elapsed Time (sec)",
     suffixes=(".csv",),
-    version=1,
+    version=2,
     source="https://www.intel.com/content/www/us/en/developer/articles/tool/power-gadget.html",
 )
 

@@ -35,7 +35,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=6,
+    version=7,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 

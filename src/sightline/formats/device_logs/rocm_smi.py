@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="an object with card0, card1, …, or a header such as device,GPU use (%)",
     suffixes=(".json", ".csv", ".txt", ".log"),
-    version=2,
+    version=3,
     source="https://rocm.docs.amd.com/projects/rocm_smi_lib/en/latest/",
 )
 
@@ -54,6 +54,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for card, values in _read_json(source, text, quality).items():
             if isinstance(values, dict):
                 _add_card(card, values, 0, samples)
+            else:
+                bad += 1
     else:
         readings, bad = _read_lines(text)
         rounds = max((number for number, _, _ in readings), default=0) + 1
@@ -106,8 +108,12 @@ def _add_card(card: str, values: dict[str, Any], at: int, samples: Samples) -> N
     if known:
         samples.names[device] = known[0]
     for key, value in values.items():
-        if isinstance(value, str) and not _NO_SAMPLES.match(key):
+        if _NO_SAMPLES.match(key):
+            continue
+        if isinstance(value, str):
             _add(samples, key, value, at, device)
+        else:
+            samples.count_odd(key, value)
 
 
 def _add(samples: Samples, key: str, text: str, at: int, device: int) -> None:

@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as Timestamp, DeviceId, GPU Utilization (%)",
     suffixes=(".csv", ".txt", ".log"),
-    version=1,
+    version=2,
     source="https://intel.github.io/xpumanager/smi_user_guide.html",
 )
 

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a first line such as 12 templated_functions_MULTI_TIME, or a folder of such files",
     suffixes=(".0.0",),
-    version=1,
+    version=2,
     source="https://www.cs.uoregon.edu/research/tau/docs.php",
 )
 

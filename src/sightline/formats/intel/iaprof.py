@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tab-separated records 'string', 'interval', 'kernel', 'eustall'",
     suffixes=(".iaprof", ".iaprof.gz"),
-    version=1,
+    version=2,
     source="https://github.com/intel/iaprof",
 )
 

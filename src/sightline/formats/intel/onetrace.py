@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Device Timeline (queue: 0x5): NAME [ns] = 3 (append) 4 (submit) …",
     suffixes=(".json", ".txt", ".log"),
-    version=1,
+    version=2,
     source="https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md",
 )
 

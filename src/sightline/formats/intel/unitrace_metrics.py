@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, GlobalInstanceId, SubDeviceId, GpuTime[ns]",
     suffixes=(".csv", ".txt"),
-    version=1,
+    version=2,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 

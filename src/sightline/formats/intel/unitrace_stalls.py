@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, IP[Address] and ...[Events]",
     suffixes=(".csv",),
-    version=2,
+    version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 

@@ -27,6 +27,8 @@ _CHANNEL = re.compile(
     r"Channel (\d{1,4})/\w+ : (\d{1,9})\[\w+\] -> (\d{1,9})\[\w+\]"
     r"(?: \[(send|receive)\])? via (\S.*)"
 )
+# A line of NCCL without its head; its version is printed so by the first rank.
+_HEADLESS = re.compile(r"^.*(?:NCCL (?:INFO|WARN)| via (?:P2P|SHM|NET)).*$", re.MULTILINE)
 _RING = re.compile(r"Channel (\d{1,4})/(\d{1,4}) *:(?: +\d+)+\s*$")
 _VERSION = re.compile(r"NCCL version (\S{1,40})")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
@@ -120,7 +122,7 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     Where a communicator is made, each of its channels is listed as "Channel 03/16", of sixteen.
     """
     listed: dict[tuple[tuple[str, str, str], int], set[int]] = {}
-    bad = sum("NCCL" in line or " via " in line for line in text.splitlines())
+    bad = len(_HEADLESS.findall(text))
     for line in said:
         if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))

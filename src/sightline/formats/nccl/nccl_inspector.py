@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON objects with 'inspector_output_format_version' and 'coll_perf'",
     suffixes=(".log", ".json", ".jsonl"),
-    version=1,
+    version=2,
     source="https://github.com/NVIDIA/nccl/tree/master/plugins/profiler/inspector",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(rb"\w:\d+:\d+ \[-?\d+\](?: \S{1,120})? NCCL (?:INFO|WARN) ",),
     looks_like="text with 'host:71:92 [0] NCCL INFO'",
     suffixes=(".log", ".out", ".txt"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug",
 )
 

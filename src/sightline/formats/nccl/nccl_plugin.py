@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines of JSON with 'ncclProfileColl' or 'ProfilerLifecycle'",
     suffixes=(".jsonl", ".json", ".log"),
-    version=1,
+    version=2,
     source="https://github.com/NVIDIA/nccl/tree/master/plugins/profiler",
 )
 

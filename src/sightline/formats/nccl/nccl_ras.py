@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="'Job summary' and 'Communicators', or JSON with 'communicators_count'",
     suffixes=(".txt", ".log", ".json"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html",
 )
 

@@ -42,13 +42,13 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=4,
+    version=5,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 
 _PREFIX = r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*"
 _BEGIN = re.compile(_PREFIX + r"# nThread \d+ nGpus (\d+)")
-# The sizes that a test goes through, and what it prints behind the last.
+# The sizes that a test is to go through, and what it prints behind the last.
 _SIZES = re.compile(r"minBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\((factor|bytes)\)")
 _TRAILER = "# Avg bus bandwidth"
 # Of a row of results, though it is damaged or cut off.
@@ -73,7 +73,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     rows: list[dict[str, Any]] = []
     hosts: dict[int, str] = {}
     test, op, device = 0, None, None
-    bad = missing = due = ended = 0
+    bad = missing = ended = 0
+    sizes: tuple[int, int, str] | None = None  # of the test: least, step, kind of step
+    seen: list[int] = []
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
     for line in text.splitlines():
@@ -81,8 +83,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             op = named[1]
         elif _BEGIN.match(line):
             test, hosts, device = test + 1, {}, None
-            missing += max(due, 0)
-            due = _count_sizes(line)
+            missing += _count_missing(sizes, seen)
+            sizes, seen = _find_sizes(line), []
         elif (found := _DEVICE.match(line)) is not None:
             hosts[int(found[1])] = found[2]
             device = found[3] or device
@@ -91,7 +93,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         elif _TRAILER in line:
             ended += 1
         elif (found := _ROW.match(line)) is not None:
-            due -= 1
+            seen.append(_read_whole(found[1]) or 0)
             about = {
                 "test": max(test, 1) - 1,
                 "op": op,
@@ -102,7 +104,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             rows += _read_results(found, about)
         else:
             bad += bool(_LOOKS.match(line))
-    missing += max(due, 0)
+    missing += _count_missing(sizes, seen)
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
         raise DamagedError(f"cannot read {source.given}", why="it has no line of results")
@@ -114,7 +116,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     tables = {"bandwidth_tests": table, "nccl_channels": channels}
     quality += note_bad_lines(bad, "line of results")
     if missing:
-        text = "sizes that a test was to go through have no line of results"
+        text = "sizes between those of a test have no line of results"
         quality.append(Quality("missing_sizes", "warning", text, missing))
     elif rows and test and not ended:
         text = "the tests do not say their average bandwidth, which they print last"
@@ -124,18 +126,27 @@ def read(source: Source, options: ImportOptions) -> Imported:
     return Imported(tables, recording, notes)
 
 
-def _count_sizes(line: str) -> int:
-    """How many sizes a test goes through at least; 0 where its first line does not say."""
+def _find_sizes(line: str) -> tuple[int, int, str] | None:
+    """The least size of a test, its step, and whether that is a factor or bytes."""
     found = _SIZES.search(line)
-    if found is None:
+    return None if found is None else (int(found[1]), int(found[3]), found[4])
+
+
+def _count_missing(sizes: tuple[int, int, str] | None, seen: list[int]) -> int:
+    """How many sizes below the greatest one have no line.
+
+    The greatest that was asked for is no measure: what does not fit into memory is left out.
+    """
+    if sizes is None or not seen:
         return 0
-    size, most, step = (int(found[n]) for n in (1, 2, 3))
-    if found[4] == "bytes":
-        return (most - size) // step + 1 if step and most >= size else 0
-    count = 0
-    while 0 < size <= most and step > 1:
-        size, count = size * step, count + 1
-    return count
+    size, step, kind = sizes
+    most, count = max(seen), 0
+    if kind == "bytes":
+        count = (most - size) // step + 1 if step else 0
+    else:
+        while 0 < size <= most and step > 1:
+            size, count = size * step, count + 1
+    return max(count - len(seen), 0)
 
 
 def _read_results(found: re.Match[str], about: dict[str, Any]) -> list[dict[str, Any]]:

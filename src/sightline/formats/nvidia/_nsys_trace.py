@@ -47,6 +47,7 @@ class Table(NamedTuple):
 
     places: dict[str, tuple[int, str]]  # the place and the unit
     rows: list[list[str]]
+    width: int  # cells of the header
 
     def has(self, name: str) -> bool:
         """Whether there is such a column."""
@@ -59,7 +60,7 @@ def make_table(header: list[str], rows: list[list[str]]) -> Table:
     for place, title in enumerate(header):
         name, _, unit = title.strip('\ufeff "').partition("(")
         places[name.strip()] = (place, unit.rstrip(") ").lower())
-    return Table(places, rows)
+    return Table(places, rows, len(header))
 
 
 class TraceRows:
@@ -76,9 +77,9 @@ class TraceRows:
         is_device = table.has("Strm") or (table.has("CorrId") and not table.has("Pid"))
         for record in table.rows:
             row = _read_op(table, record, self.names) if is_device else _read_call(table, record)
-            if row is None:
-                self.lost += 1
-            else:
+            # A row of another length is one cut short, or two of them in a line.
+            self.lost += row is None or len(record) != table.width
+            if row is not None:
                 (self.ops if is_device else self.calls).append(row)
 
     def build(self, quality: list[Quality]) -> Imported:

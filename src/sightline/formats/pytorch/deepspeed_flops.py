@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=1,
+    version=2,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 
@@ -75,6 +75,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not _ENDS.search(detail):
         quality.append(Quality("truncated", "warning", "the line that ends the report is missing"))
     quality += note_bad_lines(bad, "module of the model")
+    model = _ENDS.split(detail, maxsplit=1)[0]
+    if (left := model.count("(") - model.count(")")) and not bad:
+        text = "brackets of the model do not match: modules are missing, or under another"
+        quality.append(Quality("damaged_model", "warning", text, abs(left)))
     samples = Samples()
     for name, (value, unit) in totals.items():
         samples.add(name, value, 0, None, None, unit)

@@ -24,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a table with Name, Self CPU, CPU total, # of Calls between lines of dashes",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that starts with {"format": "sightline-torch-memory"',
     suffixes=(".json", ".json.gz"),
-    version=3,
+    version=4,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 

@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "allocated_bytes.all.peak"',
     suffixes=(".json", ".json.gz"),
-    version=1,
+    version=2,
     source="https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.memory_stats.html",
 )
 

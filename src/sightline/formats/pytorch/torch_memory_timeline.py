@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a list of [time, action, bytes, category], or of times and of bytes by category",
     suffixes=(".raw.json.gz", ".json", ".html"),
-    version=1,
+    version=2,
     source="https://docs.pytorch.org/docs/stable/profiler.html",
 )
 

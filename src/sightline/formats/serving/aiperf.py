@@ -23,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
     suffixes=(".json",),
-    version=1,
+    version=2,
     source="https://github.com/ai-dynamo/aiperf",
 )
 

@@ -23,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "guidellm_version" and "benchmarks"',
     suffixes=(".json",),
-    version=1,
+    version=2,
     source="https://github.com/vllm-project/guidellm",
 )
 

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=1,
+    version=2,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 

@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
     suffixes=(".json", ".jsonl"),
-    version=1,
+    version=2,
     source="https://docs.vllm.ai/en/latest/cli/bench/serve.html",
 )
 

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     ),
     looks_like="lines of 'frame;frame;frame count'",
     suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
-    version=4,
+    version=5,
     source="https://github.com/brendangregg/FlameGraph",
 )
 

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(rb"^# ========\n# captured on",),
     looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
     suffixes=(".perf.txt", ".linux-perf.txt", ".perf-script"),
-    version=2,
+    version=3,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="headings such as BACKEND_ZE | 1 Hostnames | 1 Processes | 1 Threads |",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://github.com/argonne-lcf/THAPI",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='a JSON list of trees with "frame", "metrics" and "children"',
     suffixes=(".hatchet", ".hatchet_msgpack"),
-    version=2,
+    version=3,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
@@ -51,12 +51,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
     todo: list[tuple[Any, tuple[Frame, ...]]] = [(root, ()) for root in roots]
+    bad = 0
     while todo:
         node, above = todo.pop()
         # The list's last entry describes the devices and is no tree.
         if not isinstance(node, dict) or "frame" not in node or len(above) > MAX_DEPTH:
+            bad += bool(above) or not isinstance(node, dict)
             continue
         metrics, children = node.get("metrics"), node.get("children")
+        bad += not isinstance(metrics, dict | None)
+        bad += not isinstance(children, list | None)
         metrics = metrics if isinstance(metrics, dict) else {}
         children = children if isinstance(children, list) else []
         path = (*above, _frame(node, metrics, bool(children)))
@@ -65,7 +69,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
             known = _METRICS.get(str(name).lower())
             if known and isinstance(value, int | float) and 0 < value < 1e18:
                 weights.append((stack, known[0], round(value * known[1]), "bracket"))
+            elif known and value != 0:
+                bad += 1
         todo += [(child, path) for child in children]
+    if bad:
+        text = "nodes or their metrics are of no known form: they were left out"
+        quality.append(Quality("damaged_nodes", "warning", text, bad))
     return finish_import(source, trie, weights, quality, "Triton Proton")
 
 

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='"traceEvents" of thread blocks and warps, with the note "0.001ms = 1 cycle"',
     suffixes=(".json",),
-    version=1,
+    version=2,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "event_type": "compilation" or "launch"',
     suffixes=(".ndjson", ".ndjson.gz"),
-    version=2,
+    version=3,
     source="https://github.com/meta-pytorch/tritonparse",
 )
 

@@ -18,7 +18,7 @@ _ACTIVITY = re.compile(
 _FIELD = re.compile(r'(\w+)\((?:"(.*?)"|(.*?))\)(?:, |,?\s*$)')
 # Of a record, though it is damaged or cut off: its times, or a field.
 _LOOKS = re.compile(
-    r"^\s*\d{9,}|\d{9,}:\d{9,}|correlation_id\(|time_ns\(|_Timestamp\(|^dispatch\[|\w+-copy:"
+    r"^\s*\d{9,}:\S|^[^<\t]*\d{9,}:\d{9,}|^\s*:\w+\s*: correlation|_Timestamp\(|\w+-copy:\d"
 )
 Row = dict[str, Any]
 

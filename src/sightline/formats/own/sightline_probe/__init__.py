@@ -17,7 +17,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-PROBE",
     suffixes=(".probe",),
-    version=1,
+    version=2,
     source="src/sightline/core/model/probe_file.py",
 )
 
