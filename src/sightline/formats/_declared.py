@@ -33,7 +33,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
         suffixes=('.json',),
-        version=1,
+        version=2,
         source='https://github.com/ai-dynamo/aiperf',
     ),
     Importer(
@@ -43,7 +43,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header with all_smi_version, or objects with schema, timestamp, hostname, gpus',
         suffixes=('.ndjson', '.ndjson.zst', '.ndjson.gz', '.json'),
-        version=1,
+        version=2,
         source='https://github.com/lablup/all-smi/tree/main/src/record',
     ),
     Importer(
@@ -53,7 +53,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as timestamp,gpu,gfx_activity, or objects with gpu, usage, power',
         suffixes=('.csv', '.json', '.txt', '.log'),
-        version=1,
+        version=2,
         source='https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html',
     ),
     Importer(
@@ -63,7 +63,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as __rec=node,id=8,…, or JSON with data, columns and nodes',
         suffixes=('.cali', '.json'),
-        version=1,
+        version=2,
         source='https://software.llnl.gov/Caliper/',
     ),
     Importer(
@@ -83,7 +83,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with cluster.json and a meta.json of each job',
         suffixes=(),
-        version=1,
+        version=2,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
         find_folders=_find_folders_by('clustercockpit'),
         anchors=('meta.json', 'data.json', 'data.json.gz', 'data.json.zst'),
@@ -95,7 +95,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a SQLite file with a table job (hpc_user, …) or jobs (meta_json, data_json)',
         suffixes=('.db', '.sqlite', '.sqlite3'),
-        version=1,
+        version=2,
         source='https://github.com/ClusterCockpit/cc-backend/tree/master/pkg/archive',
     ),
     Importer(
@@ -105,7 +105,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
         suffixes=('.json', '.input'),
-        version=1,
+        version=2,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
     ),
     Importer(
@@ -115,7 +115,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xff\\xfe[^\\n]+;\\x00|\\xfe\\xff[^\\n]+\\x00;)', b'^(?!\\s*[\\[{]\\s*[\\[{\\"}])(?:[^\\n;\\x00]+;){200}'),
         looks_like="lines of 'frame;frame;frame count'",
         suffixes=('.folded', '.collapsed', '.folded.gz', '.collapsed.gz'),
-        version=4,
+        version=5,
         source='https://github.com/brendangregg/FlameGraph',
     ),
     Importer(
@@ -125,7 +125,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a folder, or folders in it, with a file 'metadata' of CTF 1.8 or CTF 2",
         suffixes=(),
-        version=7,
+        version=8,
         source='https://diamon.org/ctf/',
         find_folders=_find_folders_by('ctf'),
         anchors=('metadata',),
@@ -147,7 +147,7 @@ IMPORTERS = (
         weak=(),
         looks_like='an object with DCGM Diagnostic, or a table with Diagnostic and Result',
         suffixes=('.json', '.txt', '.log'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html',
     ),
     Importer(
@@ -157,7 +157,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a text with the heading DeepSpeed Flops Profiler',
         suffixes=('.txt', '.log'),
-        version=1,
+        version=2,
         source='https://www.deepspeed.ai/tutorials/flops-profiler/',
     ),
     Importer(
@@ -167,7 +167,7 @@ IMPORTERS = (
         weak=(),
         looks_like='columns of emissions.csv, or start_time,window_name,elapsed_time, or Time,Power',
         suffixes=('.csv',),
-        version=2,
+        version=3,
         source='https://mlco2.github.io/codecarbon/output.html, https://ml.energy/zeus/measure/',
     ),
     Importer(
@@ -177,7 +177,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that begins with "schema": "1.1.0-chakra.0.0.4"',
         suffixes=('.json', '.json.gz'),
-        version=1,
+        version=2,
         source='https://github.com/mlcommons/chakra/blob/main/USER_GUIDE.md',
     ),
     Importer(
@@ -187,7 +187,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as [Jul 23 2024 07:53:55] [ERROR] [tid 841] detected NVSwitch …',
         suffixes=('.log', '.txt'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/',
     ),
     Importer(
@@ -197,7 +197,7 @@ IMPORTERS = (
         weak=(),
         looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
         suffixes=('.log', '.txt'),
-        version=1,
+        version=2,
         source='https://github.com/wilicc/gpu-burn',
     ),
     Importer(
@@ -207,7 +207,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a list of objects with component and states, or component and events',
         suffixes=('.json',),
-        version=2,
+        version=3,
         source='https://github.com/leptonai/gpud',
     ),
     Importer(
@@ -217,7 +217,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "guidellm_version" and "benchmarks"',
         suffixes=('.json',),
-        version=1,
+        version=2,
         source='https://github.com/vllm-project/guidellm',
     ),
     Importer(
@@ -238,7 +238,7 @@ IMPORTERS = (
         weak=(),
         looks_like="tab-separated records 'string', 'interval', 'kernel', 'eustall'",
         suffixes=('.iaprof', '.iaprof.gz'),
-        version=1,
+        version=2,
         source='https://github.com/intel/iaprof',
     ),
     Importer(
@@ -248,7 +248,7 @@ IMPORTERS = (
         weak=(),
         looks_like="Inductor's output_code.py (# AOT ID: …), or a log that TORCH_TRACE wrote",
         suffixes=('.log', '.txt'),
-        version=1,
+        version=2,
         source='https://docs.pytorch.org/docs/main/torch.compiler_inductor_provenance.html',
     ),
     Importer(
@@ -268,7 +268,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines with NVRM: Xid (PCI:0000:3b:00): 79, …',
         suffixes=('.log', '.txt', '.out'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/xid-errors/',
     ),
     Importer(
@@ -278,7 +278,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a table with Name, Self CPU, CPU total, # of Calls between lines of dashes',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile',
     ),
     Importer(
@@ -298,7 +298,7 @@ IMPORTERS = (
         weak=(),
         looks_like="JSON objects with 'inspector_output_format_version' and 'coll_perf'",
         suffixes=('.log', '.json', '.jsonl'),
-        version=1,
+        version=2,
         source='https://github.com/NVIDIA/nccl/tree/master/plugins/profiler/inspector',
     ),
     Importer(
@@ -308,7 +308,7 @@ IMPORTERS = (
         weak=(b'\\w:\\d+:\\d+ \\[-?\\d+\\](?: \\S{1,120})? NCCL (?:INFO|WARN) ',),
         looks_like="text with 'host:71:92 [0] NCCL INFO'",
         suffixes=('.log', '.out', '.txt'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug',
     ),
     Importer(
@@ -318,7 +318,7 @@ IMPORTERS = (
         weak=(),
         looks_like="lines of JSON with 'ncclProfileColl' or 'ProfilerLifecycle'",
         suffixes=('.jsonl', '.json', '.log'),
-        version=1,
+        version=2,
         source='https://github.com/NVIDIA/nccl/tree/master/plugins/profiler',
     ),
     Importer(
@@ -328,7 +328,7 @@ IMPORTERS = (
         weak=(),
         looks_like="'Job summary' and 'Communicators', or JSON with 'communicators_count'",
         suffixes=('.txt', '.log', '.json'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html',
     ),
     Importer(
@@ -338,7 +338,7 @@ IMPORTERS = (
         weak=(),
         looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
         suffixes=('.log', '.out', '.txt'),
-        version=4,
+        version=5,
         source='https://github.com/NVIDIA/nccl-tests',
     ),
     Importer(
@@ -368,7 +368,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …',
         suffixes=('.log', '.txt', '.out'),
-        version=2,
+        version=3,
         source='https://github.com/Azure/azurehpc-health-checks',
     ),
     Importer(
@@ -412,7 +412,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Start (ns), Duration (ns), CorrId … Strm, Name, or a folder of such files',
         suffixes=('.csv',),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts',
     ),
     Importer(
@@ -422,7 +422,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]',
         suffixes=('.csv', '.txt', '.log'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -432,7 +432,7 @@ IMPORTERS = (
         weak=(),
         looks_like='GPU instance profiles, or GPU 0 Profile ID 19 Placements:',
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/datacenter/tesla/mig-user-guide/',
     ),
     Importer(
@@ -442,7 +442,7 @@ IMPORTERS = (
         weak=(),
         looks_like='GPU 0: NVIDIA H100 (UUID: …), and below it Link 0: 26.562 GB/s or Replay Errors: 0',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -452,7 +452,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04',
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -462,7 +462,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line ==============NVSMI LOG==============',
         suffixes=('.txt', '.log', '.out'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -472,7 +472,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the element nvidia_smi_log',
         suffixes=('.xml',),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -514,7 +514,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as Device Timeline (queue: 0x5): NAME [ns] = 3 (append) 4 (submit) …',
         suffixes=('.json', '.txt', '.log'),
-        version=1,
+        version=2,
         source='https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md',
     ),
     Importer(
@@ -524,7 +524,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with traces.otf2 and traces.def, or both of another name',
         suffixes=('.otf2',),
-        version=2,
+        version=3,
         source='https://perftools.pages.jsc.fz-juelich.de/cicd/otf2/',
         anchors=('*.otf2', '*.def'),
     ),
@@ -556,7 +556,7 @@ IMPORTERS = (
         weak=(b'^# ========\\n# captured on',),
         looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
         suffixes=('.perf.txt', '.linux-perf.txt', '.perf-script'),
-        version=2,
+        version=3,
         source='https://man7.org/linux/man-pages/man1/perf-script.1.html',
     ),
     Importer(
@@ -566,7 +566,7 @@ IMPORTERS = (
         weak=(),
         looks_like="lines 'command pid [cpu] time: sched:sched_switch: ...' without frames",
         suffixes=('.perf-trace.txt',),
-        version=2,
+        version=3,
         source='https://man7.org/linux/man-pages/man1/perf-script.1.html',
     ),
     Importer(
@@ -587,7 +587,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the columns System Time, RDTSC, Elapsed Time (sec)',
         suffixes=('.csv',),
-        version=1,
+        version=2,
         source='https://www.intel.com/content/www/us/en/developer/articles/tool/power-gadget.html',
     ),
     Importer(
@@ -597,7 +597,7 @@ IMPORTERS = (
         weak=(),
         looks_like='*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)',
         suffixes=('.txt', '.log'),
-        version=1,
+        version=2,
         source='powermetrics(1)',
     ),
     Importer(
@@ -607,7 +607,7 @@ IMPORTERS = (
         weak=(b'(?:\\A|\\n)(?:DCGM_FI_\\w+|dcgm_\\w+|nvidia_smi_\\w+)\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)XPU_TIMER_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)nccl_\\w*(?:bus_bandwidth|exec_time)_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+'),
         looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
         suffixes=('.metrics', '.prom', '.ini', '.txt', '.json'),
-        version=6,
+        version=7,
         source='https://prometheus.io/docs/instrumenting/exposition_formats/',
     ),
     Importer(
@@ -617,7 +617,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a JSON list of trees with "frame", "metrics" and "children"',
         suffixes=('.hatchet', '.hatchet_msgpack'),
-        version=2,
+        version=3,
         source='https://github.com/triton-lang/triton/tree/main/third_party/proton',
     ),
     Importer(
@@ -627,7 +627,7 @@ IMPORTERS = (
         weak=(),
         looks_like='"traceEvents" of thread blocks and warps, with the note "0.001ms = 1 cycle"',
         suffixes=('.json',),
-        version=1,
+        version=2,
         source='https://github.com/triton-lang/triton/tree/main/third_party/proton',
     ),
     Importer(
@@ -637,7 +637,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines of JSON with "traceEvents" whose events have a "call_stack"',
         suffixes=('.chrome_trace', '.json'),
-        version=2,
+        version=3,
         source='https://github.com/triton-lang/triton/tree/main/third_party/proton',
     ),
     Importer(
@@ -658,7 +658,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Thread,Time,Action,Pointer,Size,Stream',
         suffixes=('.csv', '.dev0', '.dev1', '.dev2', '.dev3', '.dev4', '.dev5', '.dev6', '.dev7'),
-        version=2,
+        version=3,
         source='https://docs.rapids.ai/api/rmm/stable/user_guide/logging/',
     ),
     Importer(
@@ -668,7 +668,7 @@ IMPORTERS = (
         weak=(),
         looks_like='an object with card0, card1, …, or a header such as device,GPU use (%)',
         suffixes=('.json', '.csv', '.txt', '.log'),
-        version=2,
+        version=3,
         source='https://rocm.docs.amd.com/projects/rocm_smi_lib/en/latest/',
     ),
     Importer(
@@ -688,7 +688,7 @@ IMPORTERS = (
         weak=(),
         looks_like='SQLite with tables such as rocpd_kernel_dispatch_…',
         suffixes=('.db', '.rocpd'),
-        version=2,
+        version=3,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocpd-output-format.html',
     ),
     Importer(
@@ -708,7 +708,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Dispatch_ID, GPU_ID, Grid_Size, or a folder with pmc_perf.csv',
         suffixes=('.csv', '.csv.gz'),
-        version=1,
+        version=2,
         source='https://rocm.docs.amd.com/projects/rocprofiler-compute',
         anchors=('pmc_perf.csv', 'sysinfo.csv'),
     ),
@@ -719,7 +719,7 @@ IMPORTERS = (
         weak=(),
         looks_like='SQLite with tables such as compute_kernel_metric_value',
         suffixes=('.db',),
-        version=1,
+        version=2,
         source='https://rocm.docs.amd.com/projects/rocprofiler-compute',
     ),
     Importer(
@@ -729,7 +729,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Index, KernelName; SQLite with a table KERN; lines such as START:END PID:TID CALL',
         suffixes=('.csv', '.db', '.txt', '.json'),
-        version=5,
+        version=6,
         source='https://rocm.docs.amd.com/projects/rocprofiler',
     ),
     Importer(
@@ -739,7 +739,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id',
         suffixes=('.csv',),
-        version=3,
+        version=4,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -749,7 +749,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Kind, Agent_Id or Domain, Function, or a folder of such files',
         suffixes=('.csv',),
-        version=5,
+        version=6,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -759,7 +759,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that begins with rocprofiler-sdk-tool',
         suffixes=('.json',),
-        version=3,
+        version=4,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -769,7 +769,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.',
         suffixes=('.log', '.txt', '.out'),
-        version=1,
+        version=2,
         source='https://docs.vllm.ai/en/latest/usage/metrics.html',
     ),
     Importer(
@@ -779,7 +779,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
         suffixes=('.json', '.jsonl'),
-        version=1,
+        version=2,
         source='https://docs.vllm.ai/en/latest/cli/bench/serve.html',
     ),
     Importer(
@@ -789,7 +789,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-EVENTS',
         suffixes=('.events',),
-        version=3,
+        version=4,
         source='src/sightline/core/model/event_file.py',
     ),
     Importer(
@@ -809,7 +809,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-PROBE',
         suffixes=('.probe',),
-        version=1,
+        version=2,
         source='src/sightline/core/model/probe_file.py',
     ),
     Importer(
@@ -819,7 +819,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-STACK',
         suffixes=('.stacks',),
-        version=1,
+        version=2,
         source='src/sightline/core/model/stack_file.py',
     ),
     Importer(
@@ -829,7 +829,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a line of names such as JobID|State|Start|End|AllocTRES, as sacct -P prints it',
         suffixes=('.txt', '.sacct', '.csv', '.psv', '.log'),
-        version=1,
+        version=2,
         source='https://slurm.schedmd.com/sacct.html',
     ),
     Importer(
@@ -839,7 +839,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobs": [{"job_id": …, "association": …}]}, as sacct --json prints it',
         suffixes=('.json',),
-        version=1,
+        version=2,
         source='https://slurm.schedmd.com/rest_api.html',
     ),
     Importer(
@@ -849,7 +849,7 @@ IMPORTERS = (
         weak=(),
         looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://slurm.schedmd.com/scontrol.html',
     ),
     Importer(
@@ -859,7 +859,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as # gpu pwr gtemp, or #Entity SMACT',
         suffixes=('.txt', '.log', '.out'),
-        version=4,
+        version=5,
         source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
     ),
     Importer(
@@ -889,7 +889,7 @@ IMPORTERS = (
         weak=(),
         looks_like='objects with time, cpu_usage, gpu_usage:0, gpu_temperature:0',
         suffixes=('.jsonl', '.json'),
-        version=1,
+        version=2,
         source='https://microsoft.github.io/superbenchmark/docs/superbench-config',
     ),
     Importer(
@@ -899,7 +899,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a first line such as 12 templated_functions_MULTI_TIME, or a folder of such files',
         suffixes=('.0.0',),
-        version=1,
+        version=2,
         source='https://www.cs.uoregon.edu/research/tau/docs.php',
     ),
     Importer(
@@ -909,7 +909,7 @@ IMPORTERS = (
         weak=(),
         looks_like='headings such as BACKEND_ZE | 1 Hostnames | 1 Processes | 1 Threads |',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://github.com/argonne-lcf/THAPI',
     ),
     Importer(
@@ -929,7 +929,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that starts with {"format": "sightline-torch-memory"',
         suffixes=('.json', '.json.gz'),
-        version=3,
+        version=4,
         source='https://docs.pytorch.org/docs/stable/torch_cuda_memory.html',
     ),
     Importer(
@@ -939,7 +939,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "allocated_bytes.all.peak"',
         suffixes=('.json', '.json.gz'),
-        version=1,
+        version=2,
         source='https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.memory_stats.html',
     ),
     Importer(
@@ -949,7 +949,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a list of [time, action, bytes, category], or of times and of bytes by category',
         suffixes=('.raw.json.gz', '.json', '.html'),
-        version=1,
+        version=2,
         source='https://docs.pytorch.org/docs/stable/profiler.html',
     ),
     Importer(
@@ -969,7 +969,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines of JSON with "event_type": "compilation" or "launch"',
         suffixes=('.ndjson', '.ndjson.gz'),
-        version=2,
+        version=3,
         source='https://github.com/meta-pytorch/tritonparse',
     ),
     Importer(
@@ -989,7 +989,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Kernel, GlobalInstanceId, SubDeviceId, GpuTime[ns]',
         suffixes=('.csv', '.txt'),
-        version=1,
+        version=2,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
     ),
     Importer(
@@ -999,7 +999,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Kernel, IP[Address] and ...[Events]',
         suffixes=('.csv',),
-        version=2,
+        version=3,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
     ),
     Importer(
@@ -1009,7 +1009,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as Thread 1 Device 2 : "NAME" [ns] 3 (append) 4 (submit) …',
         suffixes=('.txt',),
-        version=3,
+        version=4,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
     ),
     Importer(
@@ -1019,7 +1019,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a table with the columns Function and CPU Time, or Computing Task: Total Time',
         suffixes=('.csv', '.tsv', '.txt'),
-        version=1,
+        version=2,
         source='https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/current/hotspots-report.html',
     ),
     Importer(
@@ -1041,7 +1041,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a protobuf whose first plane is named /host:… or /device:…',
         suffixes=('.xplane.pb', '.xplane.pb.gz'),
-        version=4,
+        version=5,
         source='https://github.com/openxla/xla/blob/main/third_party/tsl/tsl/profiler/protobuf/xplane.proto',
         supersedes=('.trace.json.gz',),
     ),
@@ -1052,7 +1052,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as Timestamp, DeviceId, GPU Utilization (%)',
         suffixes=('.csv', '.txt', '.log'),
-        version=1,
+        version=2,
         source='https://intel.github.io/xpumanager/smi_user_guide.html',
     ),
 )
