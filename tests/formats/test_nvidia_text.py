@@ -436,3 +436,21 @@ def test_what_ncu_printed_beside_it_is_read_too(tmp_path: Path) -> None:
     path.with_name("ncu.txt").write_text(NCU)
     alone = sightline.open(str(path.with_name("ncu.txt")))
     assert alone.table("recordings")["format"].to_list() == ["ncu_csv"]
+
+
+def test_totals_of_unified_memory(tmp_path: Path) -> None:
+    text = (
+        NEW
+        + """\
+ ** Unified Memory Totals Summary (um_total_sum):
+
+ Total HtoD Migration Size (MB)  Total DtoH Migration Size (MB)  Total CPU Page Faults  Total GPU PageFaults  Minimum Virtual Address  Maximum Virtual Address
+ ------------------------------  ------------------------------  ---------------------  --------------------  -----------------------  -----------------------
+                         16.777                           8.389                  1,024                     9           0x7F2E14000000           0x7F2E15FFF000
+"""
+    )
+    assert list_sums(tmp_path, text)[-2:] == [
+        ("traffic", None, "page faults", "[Unified Memory GPU page faults]", 9, None, None),
+        ("host", "os", None, "[Unified Memory CPU page faults]", 1024, None, None),
+    ]
+    assert list_parts(tmp_path, text) == [(None, None)]

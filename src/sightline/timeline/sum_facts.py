@@ -127,7 +127,10 @@ def _read(run: Run) -> SumFacts | None:
         fill_calls=sum_column(fills, "calls"),
         fill_bytes=sum_column(fills, "bytes"),
         fault_ns=sum_column(faults, "duration_ns"),
-        faults=sum_column(faults, "calls"),
+        faults=sum_column(
+            device.filter(pl.col("name").str.contains(r"(?i)gpu page"), category="page faults"),
+            "calls",
+        ),
     )
 
 

@@ -28,7 +28,7 @@ from sightline.formats.nvidia.nvidia_text.lines import list_lines
 from sightline.formats.nvidia.nvidia_text.nsys_parts import NsysReader
 from sightline.formats.nvidia.nvidia_text.nvprof_parts import DENIED, NOTHING, NvprofReader
 from sightline.formats.nvidia.nvidia_text.parts import MOST_PARTS, Part
-from sightline.formats.nvidia.nvidia_text.scan import SIZES, SUMS, TRACE, Found, list_tables
+from sightline.formats.nvidia.nvidia_text.scan import SIZES, SUMS, TOTALS, TRACE, Found, list_tables
 from sightline.formats.nvidia.nvidia_text.sum_tables import join_sizes
 
 # Between cells: gaps, the bars of a Markdown table, or the commas of CSV.
@@ -81,7 +81,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if not isinstance(item, Found):
             nsys.take_line(item[1])
             nvprof.take_line(item[1])
-        elif item.kind in (SUMS, SIZES, TRACE):
+        elif item.kind in (SUMS, SIZES, TRACE, TOTALS):
             nsys.take_table(item)
             lost += item.lost
         else:
