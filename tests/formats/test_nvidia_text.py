@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -454,3 +455,19 @@ def test_totals_of_unified_memory(tmp_path: Path) -> None:
         ("host", "os", None, "[Unified Memory CPU page faults]", 1024, None, None),
     ]
     assert list_parts(tmp_path, text) == [(None, None)]
+
+
+@pytest.mark.parametrize("text", [NEW, OLD, NVPROF], ids=("new", "old", "nvprof"))
+def test_in_a_notebook(tmp_path: Path, text: str) -> None:
+    lines = text.splitlines(keepends=True)
+    cells = [
+        {"cell_type": "code", "source": ["!nsys profile ./a"], "outputs": []},
+        {"cell_type": "code", "outputs": [{"output_type": "stream", "text": lines}]},
+    ]
+    book = json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}, indent=1)
+    assert list_sums(tmp_path, book, "a.ipynb") == list_sums(tmp_path, text)
+
+
+def test_a_broken_notebook_is_text(tmp_path: Path) -> None:
+    book = '{"cells": [, "nbformat": 4}\n' + NEW
+    assert list_sums(tmp_path, book) == NEW_ROWS
