@@ -471,3 +471,13 @@ def test_in_a_notebook(tmp_path: Path, text: str) -> None:
 def test_a_broken_notebook_is_text(tmp_path: Path) -> None:
     book = '{"cells": [, "nbformat": 4}\n' + NEW
     assert list_sums(tmp_path, book) == NEW_ROWS
+
+
+def test_at_the_end_of_a_long_notebook(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "source": ["x = 1\n"] * 20_000, "outputs": []},
+        {"cell_type": "code", "outputs": [{"output_type": "stream", "text": NEW}]},
+    ]
+    book = json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}, indent=1)
+    split = book.replace(json.dumps(NEW), json.dumps(NEW.splitlines(keepends=True), indent=4))
+    assert list_sums(tmp_path, split, "a.ipynb") == NEW_ROWS
