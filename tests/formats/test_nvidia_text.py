@@ -333,7 +333,7 @@ def test_who_only_speaks_of_it_is_no_recording(tmp_path: Path, text: str) -> Non
         sightline.open(str(path))
 
 
-@pytest.mark.parametrize("whole", [NEW, OLD, NVPROF])
+@pytest.mark.parametrize("whole", [NEW, OLD, NVPROF], ids=("new", "old", "nvprof"))
 def test_a_cut_text_gives_a_part_of_its_rows_or_a_message(tmp_path: Path, whole: str) -> None:
     all_rows = {row[3] for row in list_sums(tmp_path, whole)}
     for at in range(0, len(whole), 173):
