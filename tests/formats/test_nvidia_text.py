@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -332,7 +333,7 @@ def test_who_only_speaks_of_it_is_no_recording(tmp_path: Path, text: str) -> Non
         sightline.open(str(path))
 
 
-@pytest.mark.parametrize("whole", [NEW, OLD, NVPROF])
+@pytest.mark.parametrize("whole", [NEW, OLD, NVPROF], ids=("new", "old", "nvprof"))
 def test_a_cut_text_gives_a_part_of_its_rows_or_a_message(tmp_path: Path, whole: str) -> None:
     all_rows = {row[3] for row in list_sums(tmp_path, whole)}
     for at in range(0, len(whole), 173):
@@ -436,3 +437,47 @@ def test_what_ncu_printed_beside_it_is_read_too(tmp_path: Path) -> None:
     path.with_name("ncu.txt").write_text(NCU)
     alone = sightline.open(str(path.with_name("ncu.txt")))
     assert alone.table("recordings")["format"].to_list() == ["ncu_csv"]
+
+
+def test_totals_of_unified_memory(tmp_path: Path) -> None:
+    text = (
+        NEW
+        + """\
+ ** Unified Memory Totals Summary (um_total_sum):
+
+ Total HtoD Migration Size (MB)  Total DtoH Migration Size (MB)  Total CPU Page Faults  Total GPU PageFaults  Minimum Virtual Address  Maximum Virtual Address
+ ------------------------------  ------------------------------  ---------------------  --------------------  -----------------------  -----------------------
+                         16.777                           8.389                  1,024                     9           0x7F2E14000000           0x7F2E15FFF000
+"""
+    )
+    assert list_sums(tmp_path, text)[-2:] == [
+        ("traffic", None, "page faults", "[Unified Memory GPU page faults]", 9, None, None),
+        ("host", "os", None, "[Unified Memory CPU page faults]", 1024, None, None),
+    ]
+    assert list_parts(tmp_path, text) == [(None, None)]
+
+
+@pytest.mark.parametrize("text", [NEW, OLD, NVPROF], ids=("new", "old", "nvprof"))
+def test_in_a_notebook(tmp_path: Path, text: str) -> None:
+    lines = text.splitlines(keepends=True)
+    cells = [
+        {"cell_type": "code", "source": ["!nsys profile ./a"], "outputs": []},
+        {"cell_type": "code", "outputs": [{"output_type": "stream", "text": lines}]},
+    ]
+    book = json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}, indent=1)
+    assert list_sums(tmp_path, book, "a.ipynb") == list_sums(tmp_path, text)
+
+
+def test_a_broken_notebook_is_text(tmp_path: Path) -> None:
+    book = '{"cells": [, "nbformat": 4}\n' + NEW
+    assert list_sums(tmp_path, book) == NEW_ROWS
+
+
+def test_at_the_end_of_a_long_notebook(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "code", "source": ["x = 1\n"] * 20_000, "outputs": []},
+        {"cell_type": "code", "outputs": [{"output_type": "stream", "text": NEW}]},
+    ]
+    book = json.dumps({"cells": cells, "nbformat": 4, "metadata": {}}, indent=1)
+    split = book.replace(json.dumps(NEW), json.dumps(NEW.splitlines(keepends=True), indent=4))
+    assert list_sums(tmp_path, split, "a.ipynb") == NEW_ROWS

@@ -199,7 +199,10 @@ _FOREIGN = (
         "it is a picture (SVG)",
         "py-spy writes what is read with  --format speedscope",
     ),
-    Foreign(rb'^\s*\{.{0,65000}"nbformat"\s*:\s*\d', "it is a Jupyter notebook"),
+    Foreign(
+        rb'^\s*\{(?:\s*"cells"\s*:\s*\[\s*\{.{0,300}"cell_type"|.{0,65000}"nbformat"\s*:\s*\d)',
+        "it is a Jupyter notebook",
+    ),
     Foreign(rb"^%PDF-", "it is a PDF document"),
     Foreign(rb"^(?:\x89PNG|\xff\xd8\xff|GIF8)", "it is a picture"),
     Foreign(rb"^PK\x03\x04", "it is a ZIP archive", "Unpack it, and give what is in it."),

@@ -149,6 +149,8 @@ def recognise(source: Source) -> Importer:
         if any(set(i.covers) & {m.name for m in matching} for i in list_importers()):
             matching = _drop_covered([*matching, *find_in_log(source, head)])
         if strength == "weak" and (other := recognise_foreign(head)) is not None:
+            if len(within := find_in_log(source, head)) == 1:
+                return _load(within[0])
             raise UnknownFormatError(
                 f"cannot read {source.given}", why=other.what, hint=other.hint or _LISTED
             )

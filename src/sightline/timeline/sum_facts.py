@@ -29,7 +29,7 @@ _PINS = r"MallocHost|HostAlloc|HostRegister"
 # Ours: a call that took so long, and so many times the mean of the others of its name, did what is
 # done once, such as creating the context (tenths of a second) or loading code.
 _LONG_NS, _TIMES = 5_000_000, 20
-_LOADING_NS = 1_000_000
+_LOADING_NS = 100_000  # a launch: twenty times what one takes without a wait (ours)
 # Calls of a name that sets up: so few are no loop's, nor are some that take that long each.
 _FEW, _SOME = 10, 100
 _SYNCHRONOUS = r"Async|Prefetch|Peer"
@@ -127,7 +127,10 @@ def _read(run: Run) -> SumFacts | None:
         fill_calls=sum_column(fills, "calls"),
         fill_bytes=sum_column(fills, "bytes"),
         fault_ns=sum_column(faults, "duration_ns"),
-        faults=sum_column(faults, "calls"),
+        faults=sum_column(
+            device.filter(pl.col("name").str.contains(r"(?i)gpu page"), category="page faults"),
+            "calls",
+        ),
     )
 
 
@@ -165,7 +168,7 @@ def _read_calls(sums: pl.DataFrame, gpu_ns: int) -> pl.DataFrame:
     is_long = (pl.col("calls") <= _SOME) & (pl.col("ns") >= _LONG_NS * pl.col("calls"))
     is_few = (pl.col("group") == SETS_UP) & ((pl.col("calls") <= _FEW) | is_long)
     # A launch takes microseconds, unless it waits for the GPU or loads its code.
-    is_loading = (pl.col("calls") <= _SOME) & (pl.col("ns") >= _LOADING_NS * pl.col("calls"))
+    is_loading = pl.col("ns") >= _LOADING_NS * pl.col("calls")
     is_few |= (pl.col("group") == LAUNCHES) & is_loading & (pl.col("ns") > 2 * gpu_ns)
     # No call waits for the GPU for longer than all that it did; copies may not be in the tables.
     may_be_first = pl.col("group").is_in([SETS_UP, LAUNCHES, OTHER]) | (

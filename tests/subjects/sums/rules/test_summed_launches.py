@@ -58,3 +58,12 @@ def test_few_launches(tmp_path: Path) -> None:
         calls=[("cudaLaunchKernel", 99, 400_000, 9000)],
     )
     assert_silent(run, "summed-launches")
+
+
+def test_launches_that_load_code_are_start_up(tmp_path: Path) -> None:
+    run = open_sums(
+        tmp_path,
+        kernels=[("k()", 300, 4 * MS, 90_000)],
+        calls=[("cudaLaunchKernel", 300, 200 * MS, 9 * MS)],
+    )
+    assert_silent(run, "summed-launches")

@@ -1,7 +1,7 @@
 """What `nsys stats`, `nsys profile --stats=true` and `nvprof` print, wherever it was pasted.
 
-The tables may stand in a program's log, a batch job's output, a Markdown page or the comments of a
-source file, printed or as CSV; several runs in one text are kept apart.
+The tables may stand in a program's log, a batch job's output, a Markdown page, a notebook or the
+comments of a source file, printed or as CSV; several runs in one text are kept apart.
 
 Formats: Nsight Systems User Guide, "Report Scripts" (2019 to 2025); CUDA Profiler User's Guide,
 "nvprof", Output.
@@ -25,15 +25,16 @@ from sightline.formats.nvidia._ncu_pages.text_page import HEADER, PATTERN, list_
 from sightline.formats.nvidia._nvprof import make_tables, note_no_host
 from sightline.formats.nvidia.nvidia_text.counters import make_tables as make_counter_tables
 from sightline.formats.nvidia.nvidia_text.lines import list_lines
+from sightline.formats.nvidia.nvidia_text.notebook import unpack_notebook
 from sightline.formats.nvidia.nvidia_text.nsys_parts import NsysReader
 from sightline.formats.nvidia.nvidia_text.nvprof_parts import DENIED, NOTHING, NvprofReader
 from sightline.formats.nvidia.nvidia_text.parts import MOST_PARTS, Part
-from sightline.formats.nvidia.nvidia_text.scan import SIZES, SUMS, TRACE, Found, list_tables
+from sightline.formats.nvidia.nvidia_text.scan import SIZES, SUMS, TOTALS, TRACE, Found, list_tables
 from sightline.formats.nvidia.nvidia_text.sum_tables import join_sizes
 
 # Between cells: gaps, the bars of a Markdown table, or the commas of CSV.
 _GAP = rb'(?:[ \t]+|[ \t]*\|[ \t]*|"?,"?)'
-_HEADER = rb"[^\n]{0,400}\n(?:[^\n]{0,4000}\n){0,3}?[ \t|/#*>]{0,60}"
+_HEADER = rb"[^\n]{0,400}\n(?:[^\n]{0,4000}\n){0,3}?[ \t|/#*>\"]{0,60}"
 _TIME = rb"[\d.]{1,12}(?:ns|us|ms|s)"
 IMPORTER = Importer(
     name="nvidia_text",
@@ -76,12 +77,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     parts: list[Part] = []
     nsys, nvprof = NsysReader(parts), NvprofReader(parts)
     lost = 0
-    text = read_text(source, notes)
+    text = unpack_notebook(read_text(source, notes))
     for item in list_tables(list_lines(text)):
         if not isinstance(item, Found):
             nsys.take_line(item[1])
             nvprof.take_line(item[1])
-        elif item.kind in (SUMS, SIZES, TRACE):
+        elif item.kind in (SUMS, SIZES, TRACE, TOTALS):
             nsys.take_table(item)
             lost += item.lost
         else:

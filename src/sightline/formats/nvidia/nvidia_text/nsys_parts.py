@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from sightline.formats.nvidia._nsys_trace import make_table
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
-from sightline.formats.nvidia.nvidia_text.scan import SIZES, TRACE, Found
-from sightline.formats.nvidia.nvidia_text.sum_tables import list_rows, read_header
+from sightline.formats.nvidia.nvidia_text.scan import SIZES, TOTALS, TRACE, Found
+from sightline.formats.nvidia.nvidia_text.sum_tables import list_faults, list_rows, read_header
 
 # What stands above a table: the script's number and name, or a title.
 _EXECUTING = re.compile(r"\[(\d{1,3})/\d{1,3}\] Executing '(\w{1,60})' stats report")
@@ -56,7 +57,8 @@ class NsysReader:
             self._take_trace(table)
             return
         header = read_header(table.header)
-        rows = list(list_rows(title, header, table.rows))
+        is_total = table.kind == TOTALS
+        rows = list((list_faults if is_total else partial(list_rows, title))(header, table.rows))
         key = _name_table(table, rows)
         if not rows:
             return
@@ -93,8 +95,8 @@ def _name_table(table: Found, rows: list[dict[str, Any]]) -> tuple[Any, ...]:
     """What a table is, so that a second one of the same kind is of another run."""
     if not rows:
         return ("none",)
-    if table.kind == SIZES:
-        return ("size",)
+    if table.kind in (SIZES, TOTALS):
+        return ("size",) if table.kind == SIZES else ("unified memory",)
     first = rows[0]
     if first["kind"] == "device":
         has_kernels = any(row.get("category") == "kernel" for row in rows)

@@ -11,6 +11,7 @@ from sightline.formats.nvidia.nvidia_text.lines import cut_cells, drop_marks, is
 
 # A table's first line, by the cells that it begins with.
 SUMS, SIZES, TRACE = "nsys sums", "nsys sizes", "nsys trace"
+TOTALS = "nsys unified memory"
 NVPROF, NVPROF_TRACE, COUNTERS, UNIFIED = "sums", "trace", "counters", "unified memory"
 _UNIT, _LABEL = r"(?: ?\(\w+\))?", r"(?:.*\x1f)?(?:Name|Operation|Range)\b"
 _FIRST = (
@@ -18,6 +19,7 @@ _FIRST = (
     (SIZES, re.compile(rf"^Total{_UNIT}\x1f(?:Count|Operations)\x1f{_LABEL}")),
     (NVPROF, re.compile(r"^(?:Type\x1f)?Time\(%\)\x1fTime\x1fCalls\x1fAvg\x1f")),
     (NVPROF_TRACE, re.compile(r"^Start\x1fDuration\x1f(?:Grid|Name)")),
+    (TOTALS, re.compile(r"^Total HtoD Migration Size(?: ?\(\w+\))?\x1fTotal DtoH Migration")),
     (TRACE, re.compile(r"^Start \(\w+\)\x1f(?:End \(\w+\)\x1f)?Duration \(\w+\)\x1f")),
     (COUNTERS, re.compile(r"^(?:Device\x1fKernel\x1f)?Invocations\x1f(?:Event|Metric) Name\x1f")),
     (UNIFIED, re.compile(r"^(?:Device\x1f)?Count\x1fAvg Size\x1fMin Size\x1f")),
@@ -65,7 +67,7 @@ def find_table(lines: list[str], at: int) -> Found | None:
         kind = _name_kind(header) if " ".join(header) == words else None
     if kind is None:
         return None
-    if kind in (SUMS, SIZES, TRACE):
+    if kind in (SUMS, SIZES, TRACE, TOTALS):
         rows, end, lost = _read_ruled(lines, at, header)
         return Found(kind, at, header, rows, end, is_csv(plain.strip()), lost)
     # nvprof's rows are told by themselves.

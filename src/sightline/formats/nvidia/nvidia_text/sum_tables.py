@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
-from sightline.formats._summaries import COPY, FILL, KERNEL
+from sightline.formats._summaries import COPY, FAULTS, FILL, KERNEL
 
 NS = {"ns": 1, "nsec": 1, "nanoseconds": 1, "us": 10**3, "usec": 10**3, "µs": 10**3, "ms": 10**6,
       "msec": 10**6, "s": 10**9, "sec": 10**9, "seconds": 10**9}  # fmt: skip
@@ -103,6 +103,20 @@ def list_rows(
                 place = header.find(*names)
                 row[field] = None if place is None else scale_number(record[place].strip(), factor)
         yield row
+
+
+def list_faults(header: Header, records: Iterable[Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """Page faults of a table of unified memory's totals, which have no times."""
+    for record in records:
+        for column, place in (
+            ("Total GPU PageFaults", {"kind": "traffic", "category": FAULTS}),
+            ("Total CPU Page Faults", {"kind": "host", "layer": "os"}),
+        ):
+            at = header.find(column, column.replace("PageFaults", "Page Faults"))
+            count = None if at is None else scale_number(record[at].strip(), 1)
+            if count:
+                name = f"[Unified Memory {column[6:9]} page faults]"
+                yield {**place, "name": name, "calls": count, "duration_ns": None}
 
 
 def _classify(title: str, header: Header, record: Sequence[str], name: str) -> dict[str, Any]:

@@ -54,8 +54,10 @@ def check(run: Run) -> Iterator[Finding]:
         for row in moved.rows(named=True)
     ]
     if facts.faults:
-        groups = format_several(facts.faults, "group")
-        lines.insert(0, f"{groups} of page faults: {format_ns(facts.fault_ns)}")
+        groups = f"{format_several(facts.faults, 'group')} of page faults"
+        faults = format_several(facts.faults, "page fault")
+        took = f"{groups}: {format_ns(facts.fault_ns)}"
+        lines.insert(0, took if facts.fault_ns else f"{faults} of the GPU")
     yield build_finding(
         RULE,
         f"Pages of unified memory that are not where they are used cost up to {format_ns(cost)}.",
