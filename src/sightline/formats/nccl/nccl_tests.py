@@ -74,7 +74,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     hosts: dict[int, str] = {}
     test, op, device = 0, None, None
     bad = missing = ended = 0
-    sizes: tuple[int, int, str] | None = None  # of the test: least, step, kind of step
+    asked: tuple[int, int, str] | None = None  # of the test: least, step, kind of step
     seen: list[int] = []
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
@@ -83,8 +83,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             op = named[1]
         elif _BEGIN.match(line):
             test, hosts, device = test + 1, {}, None
-            missing += _count_missing(sizes, seen)
-            sizes, seen = _find_sizes(line), []
+            missing += _count_missing(asked, seen)
+            asked, seen = _find_sizes(line), []
         elif (found := _DEVICE.match(line)) is not None:
             hosts[int(found[1])] = found[2]
             device = found[3] or device
@@ -104,7 +104,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             rows += _read_results(found, about)
         else:
             bad += bool(_LOOKS.match(line))
-    missing += _count_missing(sizes, seen)
+    missing += _count_missing(asked, seen)
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
         raise DamagedError(f"cannot read {source.given}", why="it has no line of results")
