@@ -17,6 +17,9 @@ WHOLE = Path(__file__).with_name("whole")
 # Formats that nothing of ours writes, and a recording of the corpus.
 OF_CORPUS = {"otf2": CORPUS / "otf2/hpcgroup__pipit/pipit/tests/data/ping-pong-otf2"}
 
+# Formats that a tool of the system writes, where that is here and may record (seeds.py).
+OF_TOOLS = {"perf_data"}
+
 
 def write_recorded(folder: Path) -> Iterator[tuple[str, Path]]:
     """The kind and the path of each."""
