@@ -226,6 +226,22 @@ def test_an_unknown_call_an_unknown_name_and_counters_are_told(tmp_path: Path) -
     assert (kinds["untimed_ops"], kinds["unread_tables"]) == (1, 1)
 
 
+def test_gaps_between_kernels_that_were_counted_are_the_profilers(tmp_path: Path) -> None:
+    """nvprof --analysis-metrics runs each kernel alone, many times: no idle time is the program's."""
+    file = File(tmp_path / "a.nvprof")
+    for n in range(50):
+        start = BASE + n * 1_000_000
+        file.add(
+            "CONCURRENT_KERNEL",
+            **dict(name=77, start=start, end=start + 10_000, contextId=1, correlationId=n),
+        )
+        file.add("METRIC", id=1, value=2)
+    run = sightline.open(str(file.close()))
+    assert "serialized_kernels" in run.table("quality").get_column("kind").to_list()
+    said = [f for f in run.findings() if not f.abstained and f.severity != "info"]
+    assert not [f for f in said if "idle" in f.title.lower() or "busy" in f.title.lower()]
+
+
 def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
     path = write_file(tmp_path / "a.nvvp")
     path.write_bytes(path.read_bytes()[:-4_096])

@@ -35,6 +35,13 @@ def test_key_averages(tmp_path: Path) -> None:
     ]
 
 
+def test_a_name_that_is_wider_than_its_column_shifts_the_others(tmp_path: Path) -> None:
+    """PyTorch makes columns of 12 characters, and CUDA time avg has 13: the rest moves right."""
+    wide = TABLE.replace("    CPU total     Self CUDA", " CUDA time total     Self CUDA")
+    assert wide != TABLE
+    assert list_sums(tmp_path, "log.txt", wide) == list_sums(tmp_path, "plain.txt", TABLE)
+
+
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_nsys_stats(tmp_path: Path, mark: str) -> None:
     text = (

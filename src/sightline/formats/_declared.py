@@ -278,7 +278,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a table with Name, Self CPU, CPU total, # of Calls between lines of dashes',
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile',
     ),
     Importer(
@@ -494,7 +494,7 @@ IMPORTERS = (
         weak=(),
         looks_like='SQLite with the tables StringTable and CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL',
         suffixes=('.nvprof', '.nvvp'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#export-import',
     ),
     Importer(

@@ -24,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a table with Name, Self CPU, CPU total, # of Calls between lines of dashes",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile",
 )
 
@@ -53,7 +53,7 @@ def _list_rows(lines: list[str], lost: list[str]) -> Iterator[dict[str, Any]]:
             is_head = number + 2 < len(lines) and _RULE.match(lines[number + 2])
             if is_head:
                 columns = [match.span() for match in re.finditer(r"-+", line)]
-                names = _cut(lines[number + 1], columns)
+                names = _name_columns(lines[number + 1], columns)
             elif not number or not names or lines[number - 1].split()[:1] != ["Name"]:
                 columns = []  # the table's end
             continue
@@ -73,6 +73,12 @@ def _list_rows(lines: list[str], lost: list[str]) -> Iterator[dict[str, Any]]:
 
 def _cut(line: str, columns: list[tuple[int, int]]) -> list[str]:
     return [line[begin:end].strip() for begin, end in columns]
+
+
+def _name_columns(head: str, columns: list[tuple[int, int]]) -> list[str]:
+    """The columns' names; one that is wider than its column (CUDA time avg) shifts all others."""
+    names = re.split(r"\s{2,}", head.strip())
+    return names if len(names) == len(columns) else _cut(head, columns)
 
 
 def _describe(cells: dict[str, str]) -> Iterator[dict[str, Any]]:

@@ -129,6 +129,14 @@ def _note_limits(
     if counted:
         text = "the file holds counters of nvprof's, which are not read"
         found.append(Quality("unread_tables", "info", text, len(counted)))
+    if counted and ops.height:
+        # CUPTI's event collection mode KERNEL, which nvprof uses: one kernel at a time, replayed.
+        text = (
+            "hardware counters were collected, for which kernels run one at a time and again for "
+            "each group of counters: gaps between them are the profiler's, and nothing overlaps"
+        )
+        remedy = "For the timeline, record without counters:  nvprof -o FILE PROGRAM"
+        found.append(Quality("serialized_kernels", "warning", text, None, remedy))
     if ops.is_empty() and calls.is_empty():
         text = "nothing was recorded: the file has no kernel, no copy and no call"
         remedy = (
