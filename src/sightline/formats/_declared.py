@@ -278,7 +278,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a table with Name, Self CPU, CPU total, # of Calls between lines of dashes',
         suffixes=('.txt', '.log', '.out'),
-        version=3,
+        version=4,
         source='https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile',
     ),
     Importer(

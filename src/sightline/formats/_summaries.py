@@ -14,6 +14,7 @@ from sightline.core.units import INT64_MAX
 
 # What a device's work is, as `category` of `call_sums`.
 KERNEL, COPY, FILL, FAULTS = "kernel", "memcpy", "memset", "page faults"
+RANGE = "range"  # from its first piece of work to its last: no work of its own
 _TIME = re.compile(r"^([\d.]{1,24})\s*(ns|us|µs|ms|s|min|h)?$")
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip

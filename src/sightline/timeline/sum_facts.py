@@ -24,6 +24,7 @@ _GROUPS = (
     (SETS_UP, r"Malloc|Free|Alloc|HostRegister|HostUnregister|Create|Destroy|Ctx|Init|Module"
      r"|Library|SetDevice|DeviceReset|GetDevice|MemGetInfo|DeviceSet|FuncGet|FuncSet|SetLimit"),
 )  # fmt: skip
+_WORK = ("kernel", "memcpy", "memset", "page faults")
 _ALLOCATES = r"Malloc|Free|MemAlloc|MemHostAlloc|HostAlloc"
 _PINS = r"MallocHost|HostAlloc|HostRegister"
 # Ours: a call that took so long, and so many times the mean of the others of its name, did what is
@@ -47,12 +48,14 @@ class SumFacts:
 
     kernels: name, calls, ns, longest_ns, the longest together first; copies: way (HtoD …), unified,
     calls, ns, bytes (null: not in the tables); calls: name, group, allocates, calls, ns, once_ns
-    and once_calls (what of it came once).
+    and once_calls (what of it came once). `unnamed_ns` is kernels that a table's total holds and
+    its rows do not.
     """
 
     kernels: pl.DataFrame
     copies: pl.DataFrame
     calls: pl.DataFrame
+    unnamed_ns: int
     fill_ns: int
     fill_calls: int
     fill_bytes: int
@@ -62,7 +65,7 @@ class SumFacts:
     @property
     def kernel_ns(self) -> int:
         """All kernels together."""
-        return sum_column(self.kernels, "ns")
+        return sum_column(self.kernels, "ns") + self.unnamed_ns
 
     @property
     def copy_ns(self) -> int:
@@ -111,10 +114,13 @@ def _read(run: Run) -> SumFacts | None:
     sums = select_sums(run).with_columns(
         pl.col("kind", "layer", "category", "name").cast(pl.String)
     )
-    device = sums.filter(pl.col("category").is_not_null() & (pl.col("kind") != "host"))
+    work = sums.filter(pl.col("category").is_in(_WORK) & (pl.col("kind") != "host"))
+    # What a table left out has no name, and counts in its total alone.
+    unnamed = (pl.col("kind") == "device") & pl.col("calls").is_null()
+    device = work.filter(~unnamed)
     fills = device.filter(category="memset")
     faults = device.filter(category="page faults", kind="device")
-    calls = _read_calls(sums, sum_column(device, "duration_ns"))
+    calls = _read_calls(sums, sum_column(work, "duration_ns"))
     if device.is_empty() and calls.is_empty():
         return None
     return SumFacts(
@@ -123,6 +129,7 @@ def _read(run: Run) -> SumFacts | None:
         ),
         copies=_read_copies(device.filter(category="memcpy")),
         calls=calls,
+        unnamed_ns=sum_column(work.filter(unnamed), "duration_ns"),
         fill_ns=sum_column(fills, "duration_ns"),
         fill_calls=sum_column(fills, "calls"),
         fill_bytes=sum_column(fills, "bytes"),

@@ -100,8 +100,8 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             f": the recorded program is {launcher}, which starts others, and of those no call of "
             "CUDA was seen",
             f"Record each rank inside it:  {launcher} -n N nsys profile -o "
-            f"rank%q{{{_LAUNCHERS[launcher]}}} --trace=cuda,mpi PROGRAM  , and read what the program "
-            "printed: it may have stopped early.",
+            f"rank%q{{{_LAUNCHERS[launcher]}}} --trace=cuda,mpi PROGRAM  , and read what the "
+            "program printed: it may have stopped early.",
         )
     if saw_no_cuda(db):
         if any(text.startswith(_PERHAPS_LOST) for text in messages):
