@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,29 @@ def test_of_several_tables_the_last_is_judged(tmp_path: Path) -> None:
     assert run.table("call_sums").get_column("part").unique().sort().to_list() == [0, 1]
     sums = {(r["what"], r["name"]): r["total_ns"] for r in run.ask("sums").to_dicts()}
     assert sums["kernel", "ampere_sgemm"] == 24_000_000
+
+
+@pytest.mark.parametrize("how", ["comment", "notebook", "old notebook", "end of a log"])
+def test_a_table_wherever_it_was_pasted(tmp_path: Path, how: str) -> None:
+    """As in a program's source, in what a cell printed, and behind a program's own lines."""
+    lines = TABLE.splitlines(keepends=True)
+    cells = {"cells": [{"cell_type": "code", "outputs": [{"text": lines}]}]}
+    text = {
+        "comment": "import torch\n" + "".join(f"# {line}" for line in lines),
+        "notebook": json.dumps({**cells, "nbformat": 4}, indent=1),
+        "old notebook": json.dumps({"worksheets": [cells], "nbformat": 3}, indent=1),
+        "end of a log": "epoch 1: loss 0.1\n" * 9_000 + TABLE,
+    }[how]
+    assert list_sums(tmp_path, "pasted", text) == list_sums(tmp_path, "plain.txt", TABLE)
+
+
+def test_a_table_whose_columns_an_editor_moved(tmp_path: Path) -> None:
+    """The rule has fewer columns than the head, and names are at the left: blanks tell."""
+    lines = TABLE.splitlines()
+    rule = "  ".join(["-" * 23, *["-" * 12] * 3])
+    moved = [rule if line.startswith("---") else "  ".join(line.split("  ")) for line in lines]
+    rows = [re.sub(r"^ +", "", re.sub(r" {3,}", "   ", line)) for line in moved]
+    assert list_sums(tmp_path, "moved.txt", "\n".join(rows)) == list_sums(tmp_path, "a.txt", TABLE)
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])

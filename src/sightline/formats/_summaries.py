@@ -38,6 +38,18 @@ def read_count(text: str) -> int | None:
     return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < 19 else None
 
 
+def note_several(parts: int) -> list[Quality]:
+    """That a text holds several runs, of which one is judged."""
+    if parts < 2:
+        return []
+    text = (
+        "runs stand in the text: findings are about the last one with work of a GPU, and no "
+        "figures of two are added up"
+    )
+    remedy = "All of them:  sightline stats summed_runs FILE"
+    return [Quality("several_runs", "info", text, parts, remedy)]
+
+
 def import_sums(rows: Iterable[dict[str, Any]], tool: str, notes: list[Quality]) -> Imported:
     """The import of rows of `call_sums`, with the remark that nothing has a time of its own."""
     schema = {c.name: c.dtype for c in load_table("call_sums").stored}

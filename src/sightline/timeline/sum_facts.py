@@ -48,13 +48,15 @@ class SumFacts:
 
     kernels: name, calls, ns, longest_ns, the longest together first; copies: way (HtoD …), unified,
     calls, ns, bytes (null: not in the tables); calls: name, group, allocates, calls, ns, once_ns
-    and once_calls (what of it came once). `unnamed_ns` is kernels that a table's total holds and
+    and once_calls (what of it came once). `operator_ns` is what a framework's operators took on the
+    host, without those calls; `unnamed_ns` is kernels that a table's total holds and
     its rows do not.
     """
 
     kernels: pl.DataFrame
     copies: pl.DataFrame
     calls: pl.DataFrame
+    operator_ns: int
     unnamed_ns: int
     fill_ns: int
     fill_calls: int
@@ -84,11 +86,11 @@ class SumFacts:
 
     @property
     def repeated_ns(self) -> int:
-        """The longer of the GPU's work and of the calls without what came once: the whole.
+        """The longer of the GPU's work and of the host's without what came once: the whole.
 
         Who does one after the other, as most programs do, takes at least that.
         """
-        return max(self.gpu_ns, sum_column(self.calls, "ns") - self.once_ns)
+        return max(self.gpu_ns, sum_column(self.calls, "ns") - self.once_ns + self.operator_ns)
 
     def sum_calls(self, group: str) -> tuple[int, int]:
         """How many calls of a group there are, and their time, without what came once."""
@@ -129,6 +131,7 @@ def _read(run: Run) -> SumFacts | None:
         ),
         copies=_read_copies(device.filter(category="memcpy")),
         calls=calls,
+        operator_ns=sum_column(sums.filter(kind="host", layer="op"), "duration_ns"),
         unnamed_ns=sum_column(work.filter(unnamed), "duration_ns"),
         fill_ns=sum_column(fills, "duration_ns"),
         fill_calls=sum_column(fills, "calls"),

@@ -1,4 +1,7 @@
-"""What PyTorch's profiler prints: `prof.key_averages().table()`, with whatever stands around it.
+"""What PyTorch's profiler prints: `prof.key_averages().table()`, wherever it was pasted.
+
+It may stand in a log, a Markdown page, a notebook's output or the comments of a source file; of
+several tables in one text each is a run of its own.
 
 A row is an operator, a call of the runtime, a kernel or copy, or a range on the device. Operators'
 "Self CUDA" is the kernels that they launched, so that kernels and operators are two views of one
@@ -17,6 +20,8 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
+from sightline.formats._notebook import unpack_notebook
+from sightline.formats._pasted_lines import drop_marks, list_lines
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._summaries import (
     COPY,
@@ -24,6 +29,7 @@ from sightline.formats._summaries import (
     KERNEL,
     RANGE,
     import_sums,
+    note_several,
     read_count,
     read_duration,
 )
@@ -34,19 +40,24 @@ IMPORTER = Importer(
     strong=(
         # vLLM prints it into its log, which has a reader of its own (torch_profiler_dump_cuda_...).
         rb"\A(?!.*?INFO \d\d-\d\d \d\d:\d\d:\d\d[^\n]{0,40}\[\w+\.py:\d+\])(?:.*?\n)?"
-        rb"[ \t]*-{8,}  -{8,}[- ]*\r?\n[^\n]*\bName  [^\n]*Self CPU[^\n]*# of Calls",
+        rb"[ \t#/*>]*-{8,}  -{8,}[- ]*\r?\n[^\n]*\bName  [^\n]*Self CPU[^\n]*# of Calls",
+        # Lines of a notebook's output, which JSON holds as texts.
+        rb"-{8,}  -{8,}[- ]*\\n[\", \t\r\n]{0,40}[^\n]{0,80}\bName  [^\n]{0,600}Self CPU"
+        rb"[^\n]{0,600}# of Calls",
     ),
     weak=(),
     looks_like="a table with Name, Self CPU, CPU total, # of Calls between lines of dashes",
-    suffixes=(".txt", ".log", ".out"),
-    version=4,
+    suffixes=(".txt", ".log", ".out", ".md", ".ipynb"),
+    version=7,
     source="https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile",
+    in_logs=(b"# of Calls",),
 )
 
 _RULE = re.compile(r"^\s*-{8,}(?:  -{8,})+\s*$")
 _BEYOND = 8  # characters
 _DEVICE = re.compile(r"^Self (?!CPU)([A-Z]\w*)$")
 _TOTAL = re.compile(r"^\s*(Self [A-Z]\w*) time total:\s*(\S+)\s*$")
+_VALUE = re.compile(r"^[\d.,]+(?:%|ns|us|ms|s)?$")
 _CALL = re.compile(r"^(?:cuda|hip)[A-Z]\w+$|^cu[A-Z]\w+$")  # of the runtime or the driver
 # How far a total may be above the sum of its rows by rounding: they have three decimals (ours).
 _ROUNDING = 1e-3
@@ -65,11 +76,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tables of the file. Raises DamagedError where none has a row."""
     notes: list[Quality] = []
     lost: list[str] = []
-    tables = _list_tables(read_text(source, notes).splitlines(), lost)
+    text = unpack_notebook(read_text(source, notes))
+    tables = _list_tables([drop_marks(line) for line in list_lines(text)], lost)
     described = [found for table in tables if (found := list(_describe_table(table)))]
     if not described:
         raise DamagedError(f"cannot read {source.given}", why="its table has no row")
-    notes += note_bad_lines(len(lost), "row of the table")
+    notes += [*note_bad_lines(len(lost), "row of the table"), *note_several(len(described))]
     rows = [
         {**row, "part": number if len(described) > 1 else None}
         for number, found in enumerate(described)
@@ -100,7 +112,7 @@ def _list_tables(lines: list[str], lost: list[str]) -> list[_Table]:
             continue
         if "Name" not in names or "Self CPU" not in names:
             continue
-        cells = dict(zip(names, _cut(line, columns), strict=True))
+        cells = dict(zip(names, _cut_row(line, columns, len(names)), strict=True))
         if cells == dict(zip(names, names, strict=True)):
             continue
         is_row = bool(cells["Name"]) and read_count(cells.get("# of Calls", "")) is not None
@@ -118,10 +130,21 @@ def _cut(line: str, columns: list[tuple[int, int]]) -> list[str]:
     return [line[begin:end].strip() for begin, end in columns]
 
 
+def _cut_row(line: str, columns: list[tuple[int, int]], width: int) -> list[str]:
+    """A row's cells: by their places, or, where an editor moved them, by the blanks between."""
+    cells = _cut(line, columns)
+    if len(cells) == width and read_count(cells[-1]) is not None:
+        return cells
+    words = line.rsplit(None, width - 1)
+    if len(words) == width and all(_VALUE.match(word) for word in words[1:]):
+        return [word.strip() for word in words]
+    return [*cells, *[""] * (width - len(cells))]
+
+
 def _name_columns(head: str, columns: list[tuple[int, int]]) -> list[str]:
     """The columns' names; one that is wider than its column (CUDA time avg) shifts all others."""
     names = re.split(r"\s{2,}", head.strip())
-    return names if len(names) == len(columns) else _cut(head, columns)
+    return names if len(names) >= len(columns) else _cut(head, columns)
 
 
 def _describe_table(table: _Table) -> Iterator[dict[str, Any]]:

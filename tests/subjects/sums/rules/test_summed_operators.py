@@ -56,7 +56,7 @@ def test_the_host_takes_longer(tmp_path: Path) -> None:
     rows = [
         ("aten::mm", 70, 12, 900),
         ("aten::add", 28, 8, 900),
-        ("cudaDeviceSynchronize", 2, 0, 1),
+        ("kernel", 0, 20, 900),
     ]
     (found,) = answers(printed(tmp_path, rows, 100, 20), RULE)
     assert found.title == "The host takes longer than the device"
@@ -64,12 +64,26 @@ def test_the_host_takes_longer(tmp_path: Path) -> None:
     assert "aten::mm: 70.00 ms on the host, 900 calls" in found.evidence
 
 
-def test_rows_that_were_not_printed_may_be_waits(tmp_path: Path) -> None:
-    """Then nothing is said of who sets the pace."""
-    rows = [("aten::mm", 20, 12, 900), ("aten::add", 8, 8, 900)]
+def test_rows_that_were_not_printed_cannot_be_waits_for_more_than_the_device_works(
+    tmp_path: Path,
+) -> None:
+    rows = [("aten::mm", 20, 12, 900), ("aten::add", 8, 8, 900), ("k", 0, 20, 1800)]
     (found,) = answers(printed(tmp_path, rows, 100, 20), RULE)
+    assert found.title == "The host takes longer than the device"
+    assert "72.00 ms of it in rows not printed" in found.evidence[2]
+
+
+def test_the_host_loads_data(tmp_path: Path) -> None:
+    loader = "enumerate(DataLoader)#_"
+    rows = [(loader, 80, 0, 9), ("aten::mm", 9, 20, 900), ("sgemm", 0, 20, 900)]
+    (found,) = answers(printed(tmp_path, rows, 100, 20), RULE)
+    assert "num_workers" in (found.fix or "")
+
+
+def test_the_older_profiler_measured_from_event_to_event(tmp_path: Path) -> None:
+    """Without a kernel in the table nothing is said of who sets the pace."""
+    (found,) = answers(printed(tmp_path, [("aten::mm", 60, 99, 900)], 100, 100), RULE)
     assert found.title == "One operator takes more than any other"
-    assert "72.00 ms of it in rows not printed" in found.evidence[-1]
 
 
 def test_nothing_of_a_device(tmp_path: Path) -> None:

@@ -15,13 +15,15 @@ Evidence
 Threshold
     A tenth of the total. The device sets the pace where its work takes nine tenths of the host's
     time, waits included (ours: what is left is start and end); the host where the device works for
-    less than half of it, and waits for the device take less than a tenth.
+    less than half of it: it cannot have waited for the device for longer than that.
 
 Fix
     That operator's kernels; or, where the host sets the pace, fewer and larger operators.
 
 False positives
-    Host times of several threads are added up: they may be longer than what passed.
+    A table without kernels says nothing of who sets the pace: it may be of the profiler before
+    PyTorch 1.8.1, which measured from one event to the next, with the idle time between. Host times
+    of several threads are added up: they may be longer than what passed.
 
 References
     PyTorch documentation, torch.autograd.profiler.profile: key_averages, self_cpu_time_total.
@@ -46,9 +48,10 @@ RULE = Rule(
     "summed-operators", "One operator takes more than any other", explains=("summed-kernel",)
 )
 
-LEAST, BUSY, IDLE, WAITING = 0.1, 0.9, 0.5, 0.1
+LEAST, BUSY, IDLE = 0.1, 0.9, 0.5
 _WAITS = r"(?i)Synchronize$"
-_ALL_IN_GRAPH = "torch.compile, larger batches, fused optimizers, a CUDA graph"
+# What PyTorch calls the wait for the next batch (torch/utils/data/dataloader.py, __next__).
+_LOADER = "enumerate(DataLoader)"
 
 
 @dataclass(frozen=True)
@@ -114,27 +117,29 @@ def _judge_device(table: _Table) -> Iterator[Finding]:
         f"{format_several(top['calls'], 'call')}."
     )
     of_host = table.device_ns / table.host_ns if table.host_ns else 1.0
-    known_waits = table.wait_ns + table.unknown_ns
-    is_host = of_host < IDLE and known_waits < WAITING * table.host_ns
+    # Without a kernel it is of the profiler before 1.8.1, which measured from event to event.
+    knows_work = table.kernel is not None
+    is_host = knows_work and of_host < IDLE
+    is_device = knows_work and of_host >= BUSY
     if is_host:
         text = (
             f"The device works for {format_ns(table.device_ns)}, {format_pct(100 * of_host)} of "
-            f"the {format_ns(table.host_ns)} that the host takes without waiting for it. {text}"
+            f"the {format_ns(table.host_ns)} that the host takes: it cannot have waited longer "
+            f"than that for it. {text}"
         )
-    elif of_host >= BUSY:
+    elif is_device:
         text = f"The device works as long as the host takes, waits included. {text}"
     title = RULE.title
     if is_host:
         title = "The host takes longer than the device"
-    elif of_host >= BUSY:
+    elif is_device:
         title = "The device sets the pace"
     yield build_finding(
         RULE,
         text,
         Evidence(list(_list_evidence(table, is_host=is_host)), where={"operator": top["name"]}),
         Advice(
-            fix=f"fewer and larger operators: {_ALL_IN_GRAPH}. A trace says what the host does "
-            "between them:  prof.export_chrome_trace(FILE)"
+            fix=_advise_host(table)
             if is_host
             else f"begin with what `{top['name']}` launches{_name_kernel(table)}. A trace says in "
             "which order, and what waits:  prof.export_chrome_trace(FILE)",
@@ -153,6 +158,17 @@ def _name_kernel(table: _Table) -> str:
     return f"; the longest of all kernels is {shorten_kernel_name(table.kernel)}"
 
 
+def _advise_host(table: _Table) -> str:
+    trace = "A trace says what the host does:  prof.export_chrome_trace(FILE)"
+    top = next(iter(table.on_host.rows(named=True)), None)
+    if top is not None and top["name"].startswith(_LOADER):
+        return f"num_workers, pin_memory and persistent_workers of the DataLoader. {trace}"
+    return (
+        "fewer and larger operators: torch.compile, larger batches, fused optimizers, a CUDA "
+        f"graph. {trace}"
+    )
+
+
 def _list_evidence(table: _Table, *, is_host: bool) -> Iterator[str]:
     for row in table.on_device.head(3).rows(named=True):
         yield f"{row['name']}: {format_ns(row['ns'])} on the device"
@@ -161,7 +177,8 @@ def _list_evidence(table: _Table, *, is_host: bool) -> Iterator[str]:
     yield f"the host takes {format_ns(table.host_ns)} in all{told}"
     if is_host:
         for row in table.on_host.head(2).rows(named=True):
-            yield f"{row['name']}: {format_ns(row['ns'])} on the host, {row['calls']:,} calls"
+            calls = format_several(row["calls"], "call")
+            yield f"{row['name']}: {format_ns(row['ns'])} on the host, {calls}"
 
 
 def _judge_host(table: _Table) -> Iterator[Finding]:
