@@ -10,7 +10,7 @@ from sightline.replay.gains import replay_gain
 from sightline.replay.replay import is_op, measure_span, remove_ops, replay_graph, shorten_thinking
 from sightline.timeline.step_clock import list_steady_steps
 from support.simulated import simulated
-from support.traces import call, copy, kernel, launch, opened, step
+from support.traces import call, copy, kernel, launch, launched, opened, step
 
 
 def test_a_kernel_gone_shortens_by_its_length_where_nothing_else_limits():
@@ -33,6 +33,25 @@ def test_idle_time_that_nothing_explains_does_not_end_with_what_follows_it(tmp_p
     ops = run.table("device_ops")
     gone = ops.filter(pl.col("kind") == "memcpy").get_column("device_op_id")
     assert replay_gain(run, lambda nodes: remove_ops(nodes, gone)).ns <= 11_000
+
+
+def test_an_allocation_behind_a_copy_that_is_gone_takes_its_time_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """cudaFree begins when the copy back has ended, and sets a library up for 900 of 1,100 µs.
+
+    Without the copy it begins 40 µs earlier; that it follows the copy makes it no wait for it.
+    """
+    events = [
+        *launched(0, kernel("a", 10, 100)),
+        *launched(112, copy("Memcpy DtoH", 120, 30, 8), "cudaMemcpy", 42),
+        call("cudaFree", 160, 900),
+        *launched(1_070, kernel("b", 1_080, 20)),
+    ]
+    run = opened(tmp_path, events)
+    ops = run.table("device_ops")
+    gone = ops.filter(pl.col("kind") == "memcpy").get_column("device_op_id")
+    assert replay_gain(run, lambda nodes: remove_ops(nodes, gone)).ns <= 150_000
 
 
 def test_what_precedes_the_first_operation_of_a_step_is_gained_too(tmp_path: Path) -> None:

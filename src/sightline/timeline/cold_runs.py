@@ -16,7 +16,7 @@ from sightline.timeline.world import read_world
 _IDLE_PCT, _PAUSES, _MOST_PCT, _LOADING_PCT = 85.0, 10, 90.0, 10.0
 _LEAST_STEPS = 3
 # A call for memory that takes so long sets a context or a library up, as for allocator-churn.
-_SET_UP_NS = 100_000_000
+_SET_UP_NS = 80_000_000
 _CACHING = ("pytorch", "vllm", "sglang")
 # A first step of a model loads its kernels one by one (ours: twenty pauses, a fifth of the idle
 # time; the recordings above have up to five).

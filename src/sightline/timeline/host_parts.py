@@ -75,6 +75,10 @@ _BESIDE = (
     r"|resolve_|lift_fresh|::item|local_scalar|is_"
 )
 
+# One backend's implementation of an operator (native_functions.yaml): it computes by itself,
+# though it may call others on the way, as native_batch_norm does for its statistics.
+_IMPLEMENTS = r"^aten::_?(?:native|slow|thnn|mkldnn|nnpack|cudnn|miopen|mps)_"
+
 
 def has_only_host(run: Run) -> bool:
     """Whether all that was recorded of the program is what its threads did."""
@@ -241,7 +245,8 @@ def _take_inside(run: Run, windows: pl.DataFrame) -> pl.DataFrame:
     is_op = inside.get_column("layer") == "op"
     callers = parent.filter(is_op & ~match_names(inside, _BESIDE)).drop_nulls().unique()
     rows = pl.int_range(inside.height, eager=True)
-    inside = inside.with_columns(works=is_op & ~rows.is_in(callers.implode()))
+    computes = match_names(inside, _IMPLEMENTS)
+    inside = inside.with_columns(works=is_op & (~rows.is_in(callers.implode()) | computes))
     return inside.with_columns(part=_name_parts(inside))
 
 

@@ -51,7 +51,7 @@ def test_two_calls_that_set_something_up_are_no_churn(tmp_path: Path) -> None:
     )
     (found,) = answers(run, "allocator-churn")
     assert found.title.startswith("Set-up")
-    assert "2 calls of over 100 ms take nearly all of it" in found.evidence[1]
+    assert "2 calls of over 80 ms take nearly all of it" in found.evidence[1]
     assert found.fix.startswith("run one pass before")
     assert "expandable" not in found.fix
 

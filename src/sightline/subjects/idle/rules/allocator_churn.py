@@ -13,7 +13,7 @@ Evidence
     replay in which these calls take no time and wait for nothing.
 
 Threshold
-    Over 5 % of the window (TraceLens agent, 2026-08). A few calls of over 100 ms that take 90 % of
+    Over 5 % of the window (TraceLens agent, 2026-08). A few calls of over 80 ms that take 90 % of
     the time are no churn, but the set-up of the GPU and its libraries at first use, and are called
     that.
 
@@ -75,7 +75,7 @@ _UNCACHED = 0.25
 # No allocation by itself takes so long (ours: of 2,821 in a public recording without the cache the
 # longest takes 70 ms, of warm programs 0.8 ms): the context, cuBLAS or cuDNN are loaded in the
 # first of them. A few such calls that take nearly all of the time are no churn.
-_SET_UP_NS, _MOST_CALLS, _NEARLY_ALL = 100_000_000, 10, 0.9
+_SET_UP_NS, _MOST_CALLS, _NEARLY_ALL = 80_000_000, 10, 0.9
 _WARM_UP = (
     "run one pass before the part that is measured or served: it happens once; libraries that are "
     "not used need not be loaded"
@@ -152,7 +152,7 @@ def _count_set_up(calls: pl.DataFrame) -> int:
 
 
 def _describe_set_up(once: int) -> str:
-    calls = "one call of over 100 ms takes" if once == 1 else f"{once} calls of over 100 ms take"
+    calls = "one call of over 80 ms takes" if once == 1 else f"{once} calls of over 80 ms take"
     return f"{calls} nearly all of it, once: set-up at first use, not churn"
 
 
