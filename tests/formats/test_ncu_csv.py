@@ -264,3 +264,30 @@ def test_rows_that_end_behind_the_value(tmp_path):
     run = opened(tmp_path, [LONG, [*row, ""]])
     assert metrics(run)["launch__registers_per_thread"][1] == 255
     assert "damaged_parts" not in run.table("quality").get_column("kind").to_list()
+
+
+def test_sms_and_blocks_are_those_that_the_launch_metrics_tell(tmp_path):
+    """A table without sizes and device: 40 blocks in 0.25 waves of 2 blocks an SM are 80 SMs.
+
+    The number is taken from the launch with most waves, whose two decimals say most: 4,100 blocks
+    in 25.62 waves are 80.01 SMs; 0.26 waves alone would be 77, and are not taken.
+    """
+    from sightline.roofline.facts import load_facts
+    from sightline.roofline.launch import count_blocks, count_threads
+
+    limits = {f"launch__occupancy_limit_{what}": "2" for what in ("registers", "warps")}
+    limits |= {f"launch__occupancy_limit_{what}": "16" for what in ("blocks", "shared_mem")}
+
+    def launch(n: int, blocks: int, waves: str) -> list[list[str]]:
+        values = {"launch__grid_size": str(blocks), "launch__waves_per_multiprocessor": waves}
+        values |= limits | {"launch__block_size": "128"}
+        start = [*kernel(n)[:7], *[""] * 4]
+        return [[*start, "Launch", k, "", v, "", "", "", "", ""] for k, v in values.items()]
+
+    run = opened(tmp_path, [LONG, *launch(0, 40, "0.25"), *launch(1, 4100, "25.62")])
+    small, large = load_facts(run, [])
+    assert (small.device["sm_count"], large.device["sm_count"]) == (80, 80)
+    assert (count_blocks(small), count_threads(small), count_blocks(large)) == (40, 128, 4100)
+    (tmp_path / "one").mkdir()
+    (alone,) = load_facts(opened(tmp_path / "one", [LONG, *launch(0, 40, "0.26")]), [])
+    assert alone.device.get("sm_count") is None

@@ -76,12 +76,16 @@ OPCODES = (
 THREAD_OPCODES = "sass__thread_inst_executed_true_per_opcode"
 
 
+# All blocks of a grid and all threads of a block, as if they lay in a row.
+_SIZES = {"grid": "launch__grid_size", "block": "launch__block_size"}
+
+
 def load_facts(run: Run, names: Iterable[str], prefixes: Iterable[str] = ()) -> list[Facts]:
     """Facts of every profiled kernel, in order, with the totals of these metrics.
 
     `prefixes` asks for every metric that starts so. Opcode counts are always there if recorded.
     """
-    by_name = pl.col("metric").is_in(list(names))
+    by_name = pl.col("metric").is_in([*names, *_SIZES.values()])
     for prefix in prefixes:
         by_name |= pl.col("metric").str.starts_with(prefix)
     wanted = (
@@ -114,13 +118,81 @@ def load_facts(run: Run, names: Iterable[str], prefixes: Iterable[str] = ()) -> 
     for (_, recording, _), device in devices.items():
         only.setdefault(recording, []).append(device)
     found = []
+    derived = derive_sm_counts(run)
     for row in run.table("profiled_kernels").sort("kernel_id").iter_rows(named=True):
         here = only.get(row["recording_id"], [])
         alone = here[0] if row["device_id"] is None and len(here) == 1 else {}
         device = devices.get((row["rank"], row["recording_id"], row["device_id"]), alone)
         device = complete_device(device)
+        if device.get("sm_count") is None and row["recording_id"] in derived:
+            device = {**device, "sm_count": derived[row["recording_id"]]}
+        row = _complete_launch(row, totals.get(row["kernel_id"], {}))
         counted = opcodes.get(row["kernel_id"], {})
         named = next((counted[m] for m in OPCODES if m in counted), {})
         threads = counted.get(THREAD_OPCODES, {})
         found.append(Facts(row, totals.get(row["kernel_id"], {}), device, named, threads))
     return found
+
+
+def _complete_launch(row: dict[str, Any], totals: dict[str, float]) -> dict[str, Any]:
+    """The kernel's row, its launch shape from the metrics where a table has no such columns."""
+    known = {
+        what: int(totals[metric])
+        for what, metric in _SIZES.items()
+        if row.get(f"{what}_x") is None and totals.get(metric)
+    }
+    sizes = {
+        f"{what}_{axis}": n if axis == "x" else 1 for what, n in known.items() for axis in "xyz"
+    }
+    return {**row, **sizes} if sizes else row
+
+
+_WAVES, _GRID = "launch__waves_per_multiprocessor", "launch__grid_size"
+_LIMITS = tuple(
+    f"launch__occupancy_limit_{what}" for what in ("blocks", "registers", "shared_mem", "warps")
+)
+_PRINTED = 0.005  # a table's figures have two decimals
+
+
+def derive_sm_counts(run: Run) -> dict[int, int]:
+    """The SMs of the GPU by recording, by what its launches say of waves; where that is exact.
+
+    A wave is as many blocks as all SMs hold (Nsight Compute, metrics reference, launch__waves_per_
+    multiprocessor), and how many one holds is the least of the occupancy limits.
+    """
+    return run.once(_derive_sm_counts)
+
+
+def _derive_sm_counts(run: Run) -> dict[int, int]:
+    if not run.rows("kernel_metrics"):
+        return {}
+    wide = (
+        run.scan("kernel_metrics")
+        .filter(
+            pl.col("metric").cast(pl.String).is_in([_WAVES, _GRID, *_LIMITS]),
+            pl.col("instance_id").is_null() & pl.col("instance_name").is_null(),
+            pl.col("value").is_not_null() & pl.col("value").is_not_nan(),
+        )
+        .select("recording_id", "kernel_id", pl.col("metric").cast(pl.String), "value")
+        .collect()
+        .pivot(
+            "metric",
+            index=["recording_id", "kernel_id"],
+            values="value",
+            aggregate_function="first",
+        )
+    )
+    limits = [name for name in _LIMITS if name in wide.columns]
+    if len(limits) < len(_LIMITS) or not {_WAVES, _GRID} <= set(wide.columns):
+        return {}
+    held = pl.min_horizontal(limits)
+    most = (
+        wide.drop_nulls()
+        .filter(held > 0, pl.col(_WAVES) > 0)
+        .with_columns(sms=pl.col(_GRID) / (pl.col(_WAVES) * held))
+        .filter(pl.col("sms") * _PRINTED / pl.col(_WAVES) < 0.5)
+        .sort(_WAVES, descending=True)
+        .unique("recording_id", keep="first", maintain_order=True)
+        .select("recording_id", pl.col("sms").round().cast(pl.Int64))
+    )
+    return dict(most.iter_rows())

@@ -70,3 +70,13 @@ def test_one_refused_allocation_is_said_but_not_first(tmp_path: Path) -> None:
 )
 def test_what_a_program_expects(tmp_path: Path, call: tuple[str, int]) -> None:
     assert_silent(calling(tmp_path, ("cudaLaunchKernel", 0), call), RULE)
+
+
+def test_a_free_of_what_is_no_pointer_is_a_remark(tmp_path: Path) -> None:
+    """What ran does not depend on it; a free that finds an illegal address tells of a kernel."""
+    calls = [("cudaLaunchKernel", 0), ("cudaFree_v3020", 1), ("cudaFree_v3020", 17)]
+    (found,) = answers(calling(tmp_path, *calls), RULE)
+    assert (found.title, found.severity) == ("Memory was freed that is none", "info")
+    assert not found.states_limit
+    (found,) = answers(calling(tmp_path / "b", *calls, ("cudaFree_v3020", 700)), RULE)
+    assert found.title == "Calls failed"

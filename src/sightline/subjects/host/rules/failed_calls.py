@@ -47,6 +47,11 @@ _WORKS = (
     r"Launch|Malloc|MemAlloc|Memcpy|Memset|MemPrefetch|Synchronize|ModuleLoad|"
     r"LibraryLoad|(?:cuda|hip)Free|GraphInstantiate|HostRegister"
 )
+# A free that is refused: what ran does not depend on it (cudaErrorInvalidValue, 17:
+# cudaErrorInvalidDevicePointer, 400: cudaErrorInvalidResourceHandle).
+_IS_FREE = pl.col("name").str.contains(r"^(?:cuda|hip)Free") & pl.col("return_value").is_in(
+    [1, 17, 400]
+)
 _PRECISE = {
     222: "build for this GPU (nvcc -arch=native) or update the driver: it cannot compile this PTX",
     209: "build for this GPU (nvcc -arch=native): the binary has no code for it",
@@ -83,6 +88,9 @@ def check(run: Run) -> Iterator[Finding]:
     count = int(failed.get_column("calls").sum())
     first = failed.row(0, named=True)
     precise = next((_PRECISE[c] for c in failed.get_column("return_value") if c in _PRECISE), None)
+    if failed.filter(~_IS_FREE).is_empty():
+        yield _remark_on_frees(failed, count)
+        return
     look = (
         "check what each call returns, and cudaGetLastError() behind each launch; "
         "compute-sanitizer names the access that is not allowed"
@@ -106,4 +114,29 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
         is_asked=no_launch or bool(codes & STICKY),
+    )
+
+
+def _remark_on_frees(failed: pl.DataFrame, count: int) -> Finding:
+    """Pointers that are none were freed: the work is what it is meant to be, the memory stays."""
+    names = failed.get_column("name").unique(maintain_order=True).to_list()
+    return build_finding(
+        RULE,
+        f"{format_several(count, 'call')} of {' and '.join(names)} failed: what was to be freed is "
+        "no pointer of the GPU's memory. That memory stays taken; what ran is not in doubt.",
+        Evidence(
+            [
+                f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
+                for row in failed.head(_MOST).iter_rows(named=True)
+            ]
+        ),
+        Advice(
+            fix="free each pointer once, by the call that belongs to what made it (cudaFree for "
+            "cudaMalloc, cudaFreeHost for pinned memory, free for malloc)",
+            verify="sightline findings AFTER: this is gone",
+            sources=("CUDA Runtime API, cudaFree",),
+        ),
+        title="Memory was freed that is none",
+        severity="info",
+        confidence="high",
     )
