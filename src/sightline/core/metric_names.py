@@ -44,7 +44,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("energy", "J"): {
         "dcgm_fi_dev_total_energy_consumption": 1e-3, "totec": 1e-3,
         "dcgm_total_energy_consumption": 1e-3,
-        "total_energy_consumption": 1, "gpu_energy_consumed": 1,
+        "total_energy_consumption": 1, "gpu_energy_consumed": 1, "energy_consumed": 1,
         "accumulated_energy": 1e-6,  # rocm-smi, in microjoules
     },
     ("SM clock", "MHz"): {
@@ -99,6 +99,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "mcutl": 1, "mem": 1, "nvidia_smi_utilization_memory_ratio": 100,
         "dcgm_mem_copy_utilization": 1,
         "umc_activity": 1, "mem_util": 1, "gpu_memory_bandwidth_utilization": 1,
+        "memory_bandwidth_utilization": 1,
         "gpu_memory_use": 1, "gpu_memory_read_write_activity": 1,
     },
     ("encoder utilization", "%"): {
