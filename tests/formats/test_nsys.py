@@ -732,6 +732,19 @@ def test_launches_without_kernels(tmp_path: Path, name: str, value: str, said: s
     assert said in why["text"]
 
 
+@pytest.mark.parametrize(("own", "is_said"), [(None, True), ("solver", False)])
+def test_a_recorded_launcher_of_a_job(tmp_path: Path, own: str | None, is_said: bool) -> None:
+    """`nsys profile mpirun …`, whose ranks made no call that was seen."""
+    e = Export(utc_ns=UTC)
+    for pid, name in ((7, "mpirun"), (8, own), (9, None)):
+        e.add("OSRT_API", nameId=e.text("openat"), globalTid=gtid(pid, pid), start=5, end=9)
+        if name:
+            e.add("PROCESSES", globalPid=gpid(pid), pid=pid, name=name)
+    (why,) = [x for x in list_limits(opened(e, tmp_path)) if x["kind"] == "no_device_ops"]
+    assert ("the recorded program is mpirun" in why["text"]) == is_said
+    assert ("mpirun -n N nsys profile" in why["remedy"]) == is_said
+
+
 def test_ranks(tmp_path: Path) -> None:
     e = small()
     e.environment += ['SLURM_PROCID="5"', 'WORLD_SIZE="8"']

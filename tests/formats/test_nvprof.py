@@ -227,14 +227,12 @@ def test_an_unknown_call_an_unknown_name_and_counters_are_told(tmp_path: Path) -
 
 
 def test_gaps_between_kernels_that_were_counted_are_the_profilers(tmp_path: Path) -> None:
-    """nvprof --analysis-metrics runs each kernel alone, many times: no idle time is the program's."""
+    """nvprof --analysis-metrics runs each kernel alone, many times."""
     file = File(tmp_path / "a.nvprof")
     for n in range(50):
         start = BASE + n * 1_000_000
-        file.add(
-            "CONCURRENT_KERNEL",
-            **dict(name=77, start=start, end=start + 10_000, contextId=1, correlationId=n),
-        )
+        times = {"start": start, "end": start + 10_000}
+        file.add("CONCURRENT_KERNEL", name=77, contextId=1, correlationId=n, **times)
         file.add("METRIC", id=1, value=2)
     run = sightline.open(str(file.close()))
     assert "serialized_kernels" in run.table("quality").get_column("kind").to_list()

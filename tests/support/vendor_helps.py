@@ -2,8 +2,8 @@
 
 From a folder with what was unpacked of their packages (Debian's nsight-systems-target,
 nsight-compute, nsight-compute-target, nvidia-smi), which is searched for the programs, and with
-texts called TOOL@VERSION or `TOOL COMMAND@VERSION`: what `unitrace --help` prints, or the lines of a
-tool's source that declare its options.
+texts called TOOL@VERSION or `TOOL COMMAND@VERSION`: what `unitrace --help` prints, or the lines of
+a tool's source that declare its options.
 """
 
 from __future__ import annotations

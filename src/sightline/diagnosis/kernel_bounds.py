@@ -13,14 +13,20 @@ from sightline.roofline.placement import LATENCY_PCT, MEMORY_PCT, SM_PCT
 # and only work that another unit does instead makes it faster.
 LIMIT_PCT = 80.0
 # How busy each unit is, % of its peak: the throughputs of Speed of Light and what it breaks them
-# down to (Nsight Compute, Kernel Profiling Guide, "Metrics Decoder").
+# down to (Nsight Compute, Kernel Profiling Guide, "Metrics Decoder"). Where a report has no
+# throughput, the largest of its parts that was counted says that the unit is at least so busy.
 UNITS = {
     "the SM": (SM_PCT,),
     "the L1": (
         "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
         "l1tex__throughput.avg.pct_of_peak_sustained_active",
+        "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed",
     ),
-    "the L2": ("lts__throughput.avg.pct_of_peak_sustained_elapsed",),
+    "the L2": (
+        "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+        "lts__t_sectors.avg.pct_of_peak_sustained_elapsed",
+    ),
     "device memory": (
         "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
         "dram__throughput.avg.pct_of_peak_sustained_elapsed",

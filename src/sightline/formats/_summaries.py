@@ -14,6 +14,7 @@ from sightline.core.units import INT64_MAX
 
 # What a device's work is, as `category` of `call_sums`.
 KERNEL, COPY, FILL, FAULTS = "kernel", "memcpy", "memset", "page faults"
+RANGE = "range"  # from its first piece of work to its last: no work of its own
 _TIME = re.compile(r"^([\d.]{1,24})\s*(ns|us|µs|ms|s|min|h)?$")
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip
@@ -35,6 +36,18 @@ def read_count(text: str) -> int | None:
     """A whole number; None for what is none."""
     plain = text.strip().replace(",", "")
     return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < 19 else None
+
+
+def note_several(parts: int) -> list[Quality]:
+    """That a text holds several runs, of which one is judged."""
+    if parts < 2:
+        return []
+    text = (
+        "runs stand in the text: findings are about the last one with work of a GPU, and no "
+        "figures of two are added up"
+    )
+    remedy = "All of them:  sightline stats summed_runs FILE"
+    return [Quality("several_runs", "info", text, parts, remedy)]
 
 
 def import_sums(rows: Iterable[dict[str, Any]], tool: str, notes: list[Quality]) -> Imported:

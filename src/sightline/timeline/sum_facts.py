@@ -24,6 +24,7 @@ _GROUPS = (
     (SETS_UP, r"Malloc|Free|Alloc|HostRegister|HostUnregister|Create|Destroy|Ctx|Init|Module"
      r"|Library|SetDevice|DeviceReset|GetDevice|MemGetInfo|DeviceSet|FuncGet|FuncSet|SetLimit"),
 )  # fmt: skip
+_WORK = ("kernel", "memcpy", "memset", "page faults")
 _ALLOCATES = r"Malloc|Free|MemAlloc|MemHostAlloc|HostAlloc"
 _PINS = r"MallocHost|HostAlloc|HostRegister"
 # Ours: a call that took so long, and so many times the mean of the others of its name, did what is
@@ -47,12 +48,16 @@ class SumFacts:
 
     kernels: name, calls, ns, longest_ns, the longest together first; copies: way (HtoD …), unified,
     calls, ns, bytes (null: not in the tables); calls: name, group, allocates, calls, ns, once_ns
-    and once_calls (what of it came once).
+    and once_calls (what of it came once). `operator_ns` is what a framework's operators took on the
+    host, without those calls; `unnamed_ns` is kernels that a table's total holds and
+    its rows do not.
     """
 
     kernels: pl.DataFrame
     copies: pl.DataFrame
     calls: pl.DataFrame
+    operator_ns: int
+    unnamed_ns: int
     fill_ns: int
     fill_calls: int
     fill_bytes: int
@@ -62,7 +67,7 @@ class SumFacts:
     @property
     def kernel_ns(self) -> int:
         """All kernels together."""
-        return sum_column(self.kernels, "ns")
+        return sum_column(self.kernels, "ns") + self.unnamed_ns
 
     @property
     def copy_ns(self) -> int:
@@ -81,11 +86,11 @@ class SumFacts:
 
     @property
     def repeated_ns(self) -> int:
-        """The longer of the GPU's work and of the calls without what came once: the whole.
+        """The longer of the GPU's work and of the host's without what came once: the whole.
 
         Who does one after the other, as most programs do, takes at least that.
         """
-        return max(self.gpu_ns, sum_column(self.calls, "ns") - self.once_ns)
+        return max(self.gpu_ns, sum_column(self.calls, "ns") - self.once_ns + self.operator_ns)
 
     def sum_calls(self, group: str) -> tuple[int, int]:
         """How many calls of a group there are, and their time, without what came once."""
@@ -111,10 +116,13 @@ def _read(run: Run) -> SumFacts | None:
     sums = select_sums(run).with_columns(
         pl.col("kind", "layer", "category", "name").cast(pl.String)
     )
-    device = sums.filter(pl.col("category").is_not_null() & (pl.col("kind") != "host"))
+    work = sums.filter(pl.col("category").is_in(_WORK) & (pl.col("kind") != "host"))
+    # What a table left out has no name, and counts in its total alone.
+    unnamed = (pl.col("kind") == "device") & pl.col("calls").is_null()
+    device = work.filter(~unnamed)
     fills = device.filter(category="memset")
     faults = device.filter(category="page faults", kind="device")
-    calls = _read_calls(sums, sum_column(device, "duration_ns"))
+    calls = _read_calls(sums, sum_column(work, "duration_ns"))
     if device.is_empty() and calls.is_empty():
         return None
     return SumFacts(
@@ -123,6 +131,8 @@ def _read(run: Run) -> SumFacts | None:
         ),
         copies=_read_copies(device.filter(category="memcpy")),
         calls=calls,
+        operator_ns=sum_column(sums.filter(kind="host", layer="op"), "duration_ns"),
+        unnamed_ns=sum_column(work.filter(unnamed), "duration_ns"),
         fill_ns=sum_column(fills, "duration_ns"),
         fill_calls=sum_column(fills, "calls"),
         fill_bytes=sum_column(fills, "bytes"),

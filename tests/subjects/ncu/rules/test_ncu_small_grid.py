@@ -62,3 +62,10 @@ def test_some_sms_empty_and_room_on_the_others(tmp_path: Path) -> None:
     (found,) = answers(run, RULE)
     assert "8 of the SMs stay idle, 0.45 waves: 0.9 blocks an SM in the mean" in found.summary
     assert found.gain.amount == 3850
+
+
+def test_a_part_of_a_unit_says_that_the_kernel_is_at_its_limit(tmp_path: Path) -> None:
+    """A fourth of a wave that keeps shared memory busy, in a report without throughputs."""
+    shared = "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed"
+    assert_silent(profiled(tmp_path, {shared: 93.0, WAVES: 0.25}, blocks=80), RULE)
+    assert answers(profiled(tmp_path / "idle", {shared: 9.0, WAVES: 0.25}, blocks=80), RULE)

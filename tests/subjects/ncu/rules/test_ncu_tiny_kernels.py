@@ -39,3 +39,16 @@ def test_under_half_of_the_time(tmp_path: Path) -> None:
 
 def test_longer_launches(tmp_path: Path) -> None:
     assert_silent(run_of(tmp_path, 4000.0, 50_000.0), RULE)
+
+
+def test_many_short_kernels_that_keep_nothing_busy(tmp_path: Path) -> None:
+    """A small network's launches of 3 to 8 µs: none is worth tuning, all of them may be fused."""
+    times = (3_000.0, 5_000.0, 7_600.0, 4_100.0, 4_200.0)
+    run = run_of(tmp_path, *times)
+    (found,) = answers(run, RULE)
+    assert found.title == "Kernels too short to matter one by one"
+    assert "100.0 % of the profiled time is in launches of 3.000 µs to 7.600 µs" in found.summary
+    assert_silent(run_of(tmp_path / "few", *times[:3]), RULE)
+    assert_silent(run_of(tmp_path / "long", *times, 12_000.0), RULE)
+    busy = [Kernel(metrics={**LOW, SM: 30.0, TIME: time}) for time in times]
+    assert_silent(opened(tmp_path / "busy", report(busy)), RULE)

@@ -56,6 +56,15 @@ def test_counters_alone_tell_nothing_of_time(tmp_path: Path) -> None:
     assert "Kernels counted" not in [f.title for f in sightline.findings(measured)]
 
 
+def test_metrics_without_a_value_are_a_collection_that_failed(tmp_path: Path) -> None:
+    """All were asked for, and all are no numbers: not that nobody asked."""
+    empty = {TIME: float("nan"), SM: float("nan")}
+    (found,) = answers(kernels(tmp_path, empty, empty), RULE)
+    assert (found.title, found.severity) == ("Nothing was measured", "warning")
+    assert found.summary.startswith("2 metrics were asked for and have no value")
+    assert "ERR_NVGPUCTRPERM" in (found.fix or "")
+
+
 def test_its_name_is_no_tool_of_one_vendor() -> None:
     """It is asked on AMD's profiles, too, whose screen shows the rule's name."""
     assert "ncu" not in RULE

@@ -12,7 +12,7 @@ TABLE = Table(
         number("tid", "thread id"),
         text("kind", "host, device or traffic", required=True),
         text("layer", "as in host_ops"),
-        text("category", "the API; of a device's work kernel, memcpy, memset or page faults"),
+        text("category", "the API; of a device kernel, memcpy, memset, page faults or range"),
         text("name", "name as recorded", required=True),
         number("device_id", "device"),
         number("calls", "how many"),

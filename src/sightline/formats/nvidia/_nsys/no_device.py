@@ -21,6 +21,14 @@ _PUTS_WORK = rf"{_LAUNCHES}|^(?:cu|cuda)Mem(?:cpy|set|Prefetch)"
 _VERSION = r"_v\d+$"  # of a call's name
 # The version of a kernel of the Windows Subsystem for Linux ends so (microsoft/WSL2-Linux-Kernel).
 _WSL = r"(?i)microsoft-standard"
+# Programs that start the ranks of a job, and the variable with a rank's number: the manuals of
+# Open MPI, MPICH, Slurm and PyTorch. nsys's user guide: %q{NAME} is a variable in a file's name.
+_LAUNCHERS = {
+    **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun", "jsrun"), "OMPI_COMM_WORLD_RANK"),
+    **dict.fromkeys(("mpiexec.hydra", "hydra_pmi_proxy", "aprun"), "PMI_RANK"),
+    "srun": "SLURM_PROCID",
+    "torchrun": "RANK",
+}
 _RECORD = "Record with --trace=cuda, and check the profiler's messages."
 _PERHAPS_FAILED = (
     "Record with --trace=cuda; if it was, look at what the program printed: where the driver or "
@@ -87,6 +95,14 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             "Read what the program printed: it may have stopped early. A launch that fails says so "
             "in cudaGetLastError alone.",
         )
+    if launcher := _find_launcher(db, host):
+        return (
+            f": the recorded program is {launcher}, which starts others, and of those no call of "
+            "CUDA was seen",
+            f"Record each rank inside it:  {launcher} -n N nsys profile -o "
+            f"rank%q{{{_LAUNCHERS[launcher]}}} --trace=cuda,mpi PROGRAM  , and read what the "
+            "program printed: it may have stopped early.",
+        )
     if saw_no_cuda(db):
         if any(text.startswith(_PERHAPS_LOST) for text in messages):
             return (
@@ -103,6 +119,16 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             "(--trace-fork-before-exec=true).",
         )
     return "", _PERHAPS_FAILED
+
+
+def _find_launcher(db: Database, host: pl.DataFrame) -> str | None:
+    """The launcher that was recorded, where no process but such has a name."""
+    rows = db.rows("PROCESSES", ["pid", "name"]).with_columns(
+        pl.col("pid").cast(pl.Int64, strict=False), pl.col("name").cast(pl.String)
+    )
+    recorded = rows.join(host.select("pid").unique(), on="pid", how="semi").drop_nulls()
+    names = recorded.get_column("name").str.split("/").list.last().unique().sort().to_list()
+    return str(names[0]) if names and all(name in _LAUNCHERS for name in names) else None
 
 
 def _find_failure(calls: pl.DataFrame) -> tuple[str, int] | None:

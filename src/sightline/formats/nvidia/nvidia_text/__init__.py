@@ -18,14 +18,14 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._ncu import make_frame
+from sightline.formats._notebook import unpack_notebook
+from sightline.formats._pasted_lines import list_lines
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._summaries import KERNEL, import_sums
+from sightline.formats._summaries import KERNEL, import_sums, note_several
 from sightline.formats.nvidia._ncu_pages.rows import KernelRows
 from sightline.formats.nvidia._ncu_pages.text_page import HEADER, PATTERN, list_records
 from sightline.formats.nvidia._nvprof import make_tables, note_no_host
 from sightline.formats.nvidia.nvidia_text.counters import make_tables as make_counter_tables
-from sightline.formats.nvidia.nvidia_text.lines import list_lines
-from sightline.formats.nvidia.nvidia_text.notebook import unpack_notebook
 from sightline.formats.nvidia.nvidia_text.nsys_parts import NsysReader
 from sightline.formats.nvidia.nvidia_text.nvprof_parts import DENIED, NOTHING, NvprofReader
 from sightline.formats.nvidia.nvidia_text.parts import MOST_PARTS, Part
@@ -66,7 +66,7 @@ IMPORTER = Importer(
     suffixes=(".txt", ".log", ".out", ".csv"),
     version=1,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
-    covers=("ncu_csv", "nvidia_smi_table"),
+    covers=("ncu_csv", "nvidia_smi_table", "key_averages"),
     in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  ", b"Invocations"),
 )  # fmt: skip
 
@@ -153,14 +153,7 @@ def _import_trace(part: Part, notes: list[Quality]) -> Imported:
 
 def _list_notes(parts: list[Part]) -> list[Quality]:
     """What limits the conclusions: several runs, none with kernels, counters that were denied."""
-    notes = []
-    if len(parts) > 1:
-        text = (
-            "runs stand in the text: findings are about the last one with work of a GPU, and no "
-            "figures of two are added up"
-        )
-        remedy = "All of them:  sightline stats summed_runs FILE"
-        notes.append(Quality("several_runs", "info", text, len(parts), remedy))
+    notes = note_several(len(parts))
     last = parts[-1]
     if NOTHING in last.notes:
         text = "the profiler saw no kernel: the program used no GPU, failed, or ran in a child"

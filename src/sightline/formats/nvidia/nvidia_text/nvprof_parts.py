@@ -10,11 +10,11 @@ import re
 from typing import Any
 
 from sightline.core.text import replace_surrogates
+from sightline.formats._pasted_lines import cut_cells, drop_marks, is_csv
 from sightline.formats._summaries import COPY, FAULTS
 from sightline.formats.nvidia._cells import scale_figure
 from sightline.formats.nvidia._nvprof import read_row
 from sightline.formats.nvidia.nvidia_text.counters import KERNEL, ROW, read_counter
-from sightline.formats.nvidia.nvidia_text.lines import cut_cells, drop_marks, is_csv
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
 from sightline.formats.nvidia.nvidia_text.printed_trace import read_printed
 from sightline.formats.nvidia.nvidia_text.scan import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from sightline.formats._pasted_lines import cut_cells
 from sightline.formats.nvidia._nvprof import Row
-from sightline.formats.nvidia.nvidia_text.lines import cut_cells
 
 _FIGURE = re.compile(r"^([\d.]{1,20})(ns|us|µs|ms|s|B|KB|MB|GB)$")
 _SIZE = re.compile(r"^\((\d{1,10}) (\d{1,10}) (\d{1,10})\)$")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from sightline.formats.nvidia.nvidia_text.lines import cut_cells, drop_marks, is_csv, is_rule
+from sightline.formats._pasted_lines import cut_cells, drop_marks, is_csv, is_rule
 
 # A table's first line, by the cells that it begins with.
 SUMS, SIZES, TRACE = "nsys sums", "nsys sizes", "nsys trace"

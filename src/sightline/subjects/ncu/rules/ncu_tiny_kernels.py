@@ -13,7 +13,9 @@ Evidence
 
 Threshold
     Launches of less than 4 µs that take half of the profiled time (ours: twice what an empty kernel
-    takes under the profiler, 1.5 to 2 µs).
+    takes under the profiler, 1.5 to 2 µs). Or several kernels, all of which take less than 10 µs
+    and reach a fifth of no throughput (ours: a call that launches takes the host 2 to 10 µs, so
+    that none of them can be what a program waits for).
 
 Fix
     Larger work in each launch, fused kernels, or a CUDA graph around the loop.
@@ -33,6 +35,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.kernel_bounds import METRICS, Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import TINY_NS
 from sightline.roofline.facts import TIME
@@ -40,14 +43,17 @@ from sightline.roofline.launch import count_blocks, count_threads
 
 RULE = Rule("ncu-tiny-kernels", "Kernels hardly longer than an empty one")
 MOST = 0.5
+SEVERAL, SHORT_NS, LOW_PCT = 5, 10_000, 20.0
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding, which leads: no kernel of these is worth tuning by itself."""
     if run.rows("device_ops"):
         return  # the timeline's rules know what lies between the launches
-    every = [c for c in load_cases(run, (TIME,), "--set full") if c.facts.ns]
+    every = [c for c in load_cases(run, (TIME, *METRICS), "--set full") if c.facts.ns]
     tiny = [c for c in every if (c.facts.ns or 0) < TINY_NS]
+    if len(every) >= SEVERAL and all(_is_short(case) for case in every):
+        tiny = every
     whole, spent = (sum(c.facts.ns or 0 for c in cases) for cases in (every, tiny))
     if not tiny or spent < MOST * whole:
         return
@@ -60,11 +66,17 @@ def check(run: Run) -> Iterator[Finding]:
         else ""
     )
     each = format_ns(round(longest.facts.ns or 0))
+    is_least = (longest.facts.ns or 0) < TINY_NS
+    little = (
+        "hardly more than an empty kernel takes"
+        if is_least
+        else "no longer than the call that launches one"
+    )
     span = each if len(tiny) == 1 else f"{format_ns(round(shortest.facts.ns or 0))} to {each}"
     yield build_finding(
         RULE,
-        f"{format_pct(100 * spent / whole)} of the profiled time is in launches of {span}, hardly "
-        "more than an empty kernel takes.",
+        f"{format_pct(100 * spent / whole)} of the profiled time is in launches of {span}, "
+        f"{little}.",
         Evidence(
             (
                 f"{format_several(len(tiny), 'launch', 'launches')} of {len(every)}, "
@@ -78,7 +90,13 @@ def check(run: Run) -> Iterator[Finding]:
             "capture their loop as a CUDA graph; tuning one of them gains next to nothing",
             verify="record a timeline to see what lies between them:  nsys profile ...",
         ),
+        title=RULE.title if is_least else "Kernels too short to matter one by one",
         severity="info",
         confidence="high",
         states_limit=True,
     )
+
+
+def _is_short(case: Case) -> bool:
+    """Whether a launch is over before the next one is launched, and keeps no unit busy."""
+    return (case.facts.ns or 0) < SHORT_NS and case.light is not None and case.light < LOW_PCT

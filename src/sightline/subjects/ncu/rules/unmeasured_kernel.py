@@ -12,7 +12,8 @@ Evidence
     collected for them. Where their arithmetic was counted, what that is of the GPU's peak: far from
     it, memory accesses or waiting take the time.
 
-    Where no kernel's duration or throughput was collected at all, that is said of all of them.
+    Where no kernel's duration or throughput was collected at all, that is said of all of them; and
+    where they were asked for and no value arrived, that collecting them failed.
 
 Threshold
     A twentieth of the profiled time (ours: less is a note in any other rule, too). Half of it
@@ -25,13 +26,16 @@ False positives
     A kernel that is meant to be large, and that nobody wants to change.
 
 References
-    Nsight Compute documentation: Sets and Sections, GPU Speed Of Light Throughput.
+    Nsight Compute documentation: Sets and Sections, GPU Speed Of Light Throughput. NVIDIA,
+    "ERR_NVGPUCTRPERM: Permission issue with Performance Counters".
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+
+import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -47,6 +51,7 @@ from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("unmeasured-kernel", "Metrics missing")
 MOST, LEAST = 0.5, 0.05
+_TIME = "gpu__time_duration."
 FEW = 0.1  # of the peak (ours: what a kernel bound by arithmetic reaches six times, LATENCY_PCT)
 
 
@@ -73,7 +78,8 @@ def check(run: Run) -> Iterator[Finding]:
     lost = sum(times[name] for name in missing)
     # Where only stalls were sampled nobody wanted counters.
     if nvidia and not whole and not measured and not run.rows("pc_samples"):
-        yield _report_counted(counts)
+        empty = _list_empty(run)
+        yield _report_empty(counts, empty) if empty else _report_counted(counts)
     if not missing or not whole or lost < LEAST * whole:
         return
     name, is_most = missing[0], times[missing[0]] >= MOST * whole
@@ -104,6 +110,42 @@ def check(run: Run) -> Iterator[Finding]:
         severity="info",
         confidence="high",
         states_limit=lost >= MOST * whole,
+    )
+
+
+def _list_empty(run: Run) -> list[str]:
+    """Metrics that were asked for and have no value, where how long kernels took is one of them."""
+    metrics = run.table("kernel_metrics").filter(pl.col("instance_id").is_null())
+    asked = metrics.group_by("metric").agg(pl.col("value").is_null().all())
+    names = asked.filter(pl.col("value") & pl.col("metric").str.contains(r"^[a-z0-9]+__.*\."))
+    found: list[str] = names.get_column("metric").sort().to_list()
+    return found if any(name.startswith(_TIME) for name in found) else []
+
+
+def _report_empty(counts: dict[str, int], empty: list[str]) -> Finding:
+    """Where metrics were asked for, and none has a value: what else stands there is no measure."""
+    return build_finding(
+        RULE,
+        f"{format_several(len(empty), 'metric')} were asked for and have no value, how long "
+        "kernels took among them: collecting them failed, and nothing can be said of the kernels.",
+        Evidence(
+            [
+                f"{format_several(sum(counts.values()), 'launch', 'launches')} of "
+                f"{format_several(len(counts), 'kernel')}; without a value: "
+                f"{', '.join(empty[:3])}"
+            ],
+        ),
+        Advice(
+            fix="look at what ncu printed, then record again one launch with nothing else on the "
+            "GPU:  ncu --set full -c 1 ...  as root, or with counters allowed to all "
+            "(ERR_NVGPUCTRPERM: NVreg_RestrictProfilingToAdminUsers=0); a kernel that fails or is "
+            "stopped has no values, either",
+            verify="sightline findings AFTER",
+        ),
+        title="Nothing was measured",
+        severity="warning",
+        confidence="high",
+        states_limit=True,
     )
 
 

@@ -13,7 +13,11 @@ ANALYSIS = Analysis(
     "sums",
     "What did a profiler add up, by name, and at which rate were copies?",
     (
-        text("what", "kernel, memcpy, memset, page faults, or the layer of a call", required=True),
+        text(
+            "what",
+            "a device's kernel, memcpy, memset, page faults or range, or a call's layer",
+            required=True,
+        ),
         text("name", "name as printed", required=True),
         number("calls", "how many"),
         duration("total_ns", "all together"),
@@ -42,7 +46,7 @@ def run(run: Run) -> pl.DataFrame:
     )
     ns, sized = pl.col("total_ns"), pl.col("bytes")
     added = named.group_by("what", "name").agg(
-        pl.col("calls").sum(),
+        pl.when(pl.col("calls").is_not_null().any()).then(pl.col("calls").sum()).alias("calls"),
         pl.col("duration_ns").sum().alias("total_ns"),
         pl.col("longest_duration_ns").max().alias("max_ns"),
         pl.when(sized.is_not_null().any()).then(sized.sum()).alias("bytes"),

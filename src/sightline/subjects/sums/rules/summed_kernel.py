@@ -37,9 +37,9 @@ from sightline.diagnosis.algorithms import advise_kernel
 from sightline.diagnosis.build import Advice, Evidence, abstain, build_finding
 from sightline.timeline.sum_facts import WAITS, SumFacts, read_sums
 
-RULE = Rule("summed-kernel", "One kernel takes most of the kernel time")
+RULE = Rule("summed-kernel", "One kernel takes more than any other")
 
-LEAST_PCT = 10.0
+LEAST_PCT, MOST_PCT = 10.0, 50.0
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -71,6 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats summed_runs AFTER: kernel_ns",
         ),
         price=(make_price(top["ns"], "ns", 100 * top["ns"] / max(facts.repeated_ns, 1)), None),
+        title="One kernel takes most of the kernel time" if share >= MOST_PCT else RULE.title,
         severity="info",
         states_limit=top["ns"] >= others,
     )

@@ -56,10 +56,11 @@ def check(run: Run) -> Iterator[Finding]:
         for row in rows
     ]
     rest = format_ns(facts.repeated_ns)
+    work = f"is {format_ns(facts.gpu_ns)}" if facts.gpu_ns else "is in none of the tables"
     yield build_finding(
         RULE,
         f"Start-up takes {format_ns(facts.once_ns)} of calls that come once, most of it in "
-        f"{rows[0]['name']}; the GPU's work is {format_ns(facts.gpu_ns)}.",
+        f"{rows[0]['name']}; the GPU's work {work}.",
         Evidence(
             [*lines, f"the longer of the GPU's work and the calls that repeat: {rest}"],
             where={SEGMENT: "start-up"},

@@ -1,4 +1,4 @@
-"""What the cells of a Jupyter notebook printed, as one text (nbformat 4)."""
+"""What the cells of a Jupyter notebook printed, as one text (nbformat 3 and 4)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,15 @@ def unpack_notebook(text: str) -> str:
         book = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    cells = book.get("cells") if isinstance(book, dict) else None
-    parts = (part for cell in cells or [] if isinstance(cell, dict) for part in _list_texts(cell))
-    return "\n".join(parts)
+    sheets = book.get("worksheets") if isinstance(book, dict) else None  # nbformat 3
+    holders = [book, *(sheets if isinstance(sheets, list) else [])]
+    cells = [cell for holder in holders if isinstance(holder, dict) for cell in _list_cells(holder)]
+    return "\n".join(part for cell in cells for part in _list_texts(cell))
+
+
+def _list_cells(holder: dict[str, Any]) -> list[dict[str, Any]]:
+    cells = holder.get("cells")
+    return [cell for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
 
 
 def _list_texts(cell: dict[str, Any]) -> Iterator[str]:
