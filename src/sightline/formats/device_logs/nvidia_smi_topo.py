@@ -56,7 +56,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             if len(cells) < len(names) or not all(_CELL.match(cell) for cell in cells):
                 bad += 1
             elif gpu := _GPU.match(words[0]):
-                _add_row(samples, int(gpu[1]), names, cells, words[len(names) + 1 :])
+                bad += not _add_row(samples, int(gpu[1]), names, cells, words[len(names) + 1 :])
                 peers = ((_GPU.match(name), cell) for name, cell in zip(names, cells, strict=True))
                 joins |= {(int(gpu[1]), int(p[1])): cell for p, cell in peers if p is not None}
     if not samples.has_values() and not joins:
@@ -67,8 +67,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 def _add_row(
     samples: Samples, gpu: int, names: list[str], cells: list[str], rest: list[str]
-) -> None:
-    """What joins a GPU with each peer; GPUs with each other once."""
+) -> bool:
+    """What joins a GPU with each peer; GPUs with each other once. Whether all of it is whole."""
     samples.number_device(str(gpu), gpu)
     for name, cell in zip(names, cells, strict=True):
         peer = _GPU.match(name)
@@ -83,6 +83,7 @@ def _add_row(
         samples.add("CPUs near", sum(max(0, e[-1] - e[0] + 1) for e in ends), 0, gpu)
         if len(rest) > 1 and rest[1].isdecimal():
             samples.add("NUMA node", rest[1], 0, gpu)
+    return not rest or _CPUS.match(rest[0]) is not None or rest[0] == "N/A"
 
 
 def _note_joins(joins: dict[tuple[int, int], str]) -> list[Quality]:
