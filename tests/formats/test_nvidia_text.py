@@ -369,6 +369,49 @@ def test_a_summary_of_nvprof_as_csv(tmp_path: Path) -> None:
     ]
 
 
+def test_a_summary_as_csv_whose_cells_have_their_units(tmp_path: Path) -> None:
+    """As somebody kept it: without units below the head, and names that are not quoted."""
+    text = (
+        "Time(%),Time,Calls,Avg,Min,Max,Name\n"
+        "47.79%,542.36ms,45,12.052ms,12.007ms,12.110ms,[CUDA memcpy HtoD]\n"
+        "20.92%,237.43ms,150,1.5829ms,1.5103ms,2.1174ms,red(float*, float*, int)\n"
+    )
+    assert list_sums(tmp_path, text, "nvprof.csv") == [
+        ("device", None, "memcpy", "[CUDA memcpy HtoD]", 45, 542_360_000, None),
+        ("device", None, "kernel", "red(float*, float*, int)", 150, 237_430_000, None),
+    ]
+
+
+def test_what_ran_in_ranges_is_no_run_of_its_own(tmp_path: Path) -> None:
+    """nvprof repeats the sums of each NVTX range below those of the process."""
+    ranges = """\
+==77== NVTX result:
+==77==   Thread "<unnamed>" (id = 1)
+==77==     Domain "NCCL"
+==77==       Range "ncclGroupEnd"
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+          Range:  100.00%  3.9269ms       590  6.6550us  5.6930us  23.641us  ncclGroupEnd
+ GPU activities:  100.00%  23.456us         9  2.6060us  2.3360us  3.4880us  [CUDA memcpy DtoD]
+      API calls:  100.00%  182.87us         9  20.318us  14.749us  30.204us  cudaMemcpyAsync
+
+==77==       Range "ncclReduce"
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+          Range:  100.00%  441.49us       590     748ns     556ns  16.600us  ncclReduce
+No kernels were profiled in this range.
+No API activities were profiled in this range.
+"""
+    whole = list_sums(tmp_path, NVPROF + "\n" + ranges)
+    assert whole == [
+        *list_sums(tmp_path, NVPROF, "plain.txt"),
+        ("host", "nvtx", None, "ncclGroupEnd", 590, 3_926_900, None),
+        ("host", "nvtx", None, "ncclReduce", 590, 441_490, None),
+    ]
+    list_sums(tmp_path, NVPROF + "\n" + ranges)
+    run = sightline.open(str(tmp_path / "out.log"))
+    assert "several_runs" not in run.table("quality").get_column("kind").to_list()
+    assert "no_kernels" not in run.table("quality").get_column("kind").to_list()
+
+
 def test_a_page_that_lost_its_gaps(tmp_path: Path) -> None:
     old = "Time(%) Time Calls Avg Min Max Name\n 49.52 9.36ms 101 92.68us 92.31us 94.31us dct(float*, int)\n"
     rows = [("device", None, "kernel", "dct(float*, int)", 101, 9_360_000, None)]

@@ -94,3 +94,14 @@ def clean_text(text: str) -> str:
 def replace_surrogates(text: str) -> str:
     """The text as UTF-8 can hold it: JSON and names of files may have halves of letters."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def encode_utf8(data: bytes) -> bytes:
+    """Text in UTF-16 with its mark as UTF-8 without one; anything else as it is.
+
+    So PowerShell writes what a command prints (`COMMAND > FILE`, until version 5). What is cut or
+    damaged is replaced.
+    """
+    if data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        return data
+    return data.decode("utf-16", errors="replace").lstrip("\ufeff").encode(errors="replace")

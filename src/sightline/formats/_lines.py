@@ -11,6 +11,7 @@ import polars as pl
 from sightline._native import split_lines as split_natively
 from sightline.core.model.declare import Quality
 from sightline.core.model.source import Source
+from sightline.core.text import encode_utf8
 from sightline.formats._stacks import note_text_damage, read_whole
 
 
@@ -77,9 +78,7 @@ def read_lines(
 
 def read_utf8(source: Source, quality: list[Quality]) -> bytes:
     """The whole text as UTF-8, in which what is damaged stays as it is; without its mark."""
-    data = read_whole(source, quality)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        data = data.decode("utf-16", errors="replace").encode(errors="replace")
+    data = encode_utf8(read_whole(source, quality))
     quality += note_text_damage(data)
     return data.removeprefix(b"\xef\xbb\xbf")
 

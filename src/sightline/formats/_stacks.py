@@ -12,6 +12,7 @@ from sightline.core.model.stack_trie import (
     note_shortened,
     tabulate_weights,
 )
+from sightline.core.text import encode_utf8
 from sightline.core.units import INT64_MAX, format_bytes
 from sightline.errors import DamagedError
 
@@ -32,9 +33,7 @@ def read_whole(source: Source, quality: list[Quality]) -> bytes:
 
 def read_text(source: Source, quality: list[Quality]) -> str:
     """The whole text; UTF-16 with its mark, else UTF-8 with what is none replaced."""
-    data = read_whole(source, quality)
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", errors="replace").lstrip("\ufeff")
+    data = encode_utf8(read_whole(source, quality))
     quality += note_text_damage(data)
     return data.decode("utf-8-sig", errors="replace")
 

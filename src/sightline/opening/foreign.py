@@ -210,6 +210,19 @@ _FOREIGN = (
     Foreign(rb"^(?:\x7fELF|MZ)", "it is a program", "To record it:  sightline run -- PROGRAM"),
     Foreign(rb"^\s*<(?:!DOCTYPE html|html)", "it is an HTML page"),
     Foreign(
+        rb"(?:\A|\n)==ERROR== (?:ERR_NVGPUCTRPERM|The user does not have permission to )",
+        "it is what a program printed under ncu, which was refused the GPU's counters "
+        "(ERR_NVGPUCTRPERM): nothing was measured",
+        "Record again as root, or let all users read counters (NVIDIA's page ERR_NVGPUCTRPERM: "
+        "NVreg_RestrictProfilingToAdminUsers=0; on Windows the NVIDIA control panel).",
+    ),
+    Foreign(
+        rb"(?:\A|\n)==(?:ERROR|WARNING)== No kernels were profiled",
+        "it is what a program printed under ncu, which profiled no kernel",
+        "Look at what the program printed; check the filters (-k, --launch-skip), and add "
+        "--target-processes all where it starts others.",
+    ),
+    Foreign(
         rb"^NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver",
         "nvidia-smi did not reach the driver, so it measured nothing",
         "Load it (modprobe nvidia); after a kernel's update build it anew (dkms autoinstall).",

@@ -10,6 +10,7 @@ from pathlib import Path
 from sightline.core import registry
 from sightline.core.model.declare import Importer
 from sightline.core.model.source import HEAD_BYTES, Source
+from sightline.core.text import encode_utf8
 from sightline.errors import DamagedError, UnknownFormatError
 from sightline.formats._declared import IMPORTERS, LITERALS
 from sightline.opening.foreign import recognise_foreign
@@ -59,7 +60,7 @@ def match_patterns(source: Source, strength: str, head: bytes | None = None) -> 
 
     What a SQLite file is say its tables, whose names may lie anywhere in it.
     """
-    head = source.head() if head is None else head
+    head = read_head(source) if head is None else head
     found = _find_patterns(head, strength)
     if found or strength != "strong" or not head.startswith(_SQLITE) or len(head) < HEAD_BYTES:
         return found
@@ -88,6 +89,11 @@ def _drop_covered(matching: list[Importer]) -> list[Importer]:
     return [i for n, i in enumerate(matching) if i.name not in covered and i not in matching[:n]]
 
 
+def read_head(source: Source) -> bytes:
+    """The head of a file as UTF-8, where it is text, or a folder's listing."""
+    return encode_utf8(source.head())
+
+
 def find_in_log(source: Source, head: bytes) -> list[Importer]:
     """The importers whose text stands somewhere in a log: `Importer.in_logs`."""
     if len(head) < HEAD_BYTES or b"\x00" in head or not source.path.is_file():
@@ -95,7 +101,7 @@ def find_in_log(source: Source, head: bytes) -> list[Importer]:
     found = []
     with source.path.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as data:
         if data[:64] != head[:64]:
-            return []  # it is packed
+            return []  # it is packed, or no UTF-8
         for importer in list_importers():
             places = {p for word in importer.in_logs for p in (data.find(word), data.rfind(word))}
             around = [data[max(p - _BEFORE, 0) : p + HEAD_BYTES] for p in places if p >= 0]
@@ -136,7 +142,7 @@ _LISTED = "sightline formats  lists what can be read, and how it is recognised."
 
 def recognise(source: Source) -> Importer:
     """The importer for a file, by its content. Raises UnknownFormatError, or InputError."""
-    head = source.head()
+    head = read_head(source)
     if is_mangled(head):
         raise DamagedError(
             f"cannot read {source.given}",

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
+from sightline.core.text import encode_utf8
 from sightline.errors import DamagedError
 from sightline.formats._ncu import read_all
 from sightline.formats.nvidia._ncu_pages.rows import KernelRows
@@ -33,7 +34,7 @@ IMPORTER = Importer(
     looks_like="a CSV table with the columns ID, Process ID, Process Name; Kernel Name above "
     "Address, Source; or ncu's printed sections",
     suffixes=(".csv", ".csv.gz", ".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 
@@ -41,6 +42,7 @@ IMPORTER = Importer(
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read a table as far as it is intact. Raises DamagedError where it holds no kernel."""
     data, cut = read_all(source)
+    data = encode_utf8(data)
     rows, code = KernelRows(), SourceRows()
     broken = 0
     damage: list[str] = [cut] if cut else []

@@ -52,6 +52,7 @@ IMPORTER = Importer(
         rb"Time\(%\) +Time +Calls +Avg" + _HEADER
         + rb"(?:[A-Z][\w ()]{1,30}:)? *[\d.]{1,6}%? +" + _TIME + rb" ",
         rb'"Type","Time\(%\)","Time","Calls",[^\n]*\n,%,',
+        rb'\A(?:\xef\xbb\xbf)?(?:"?Type"?,)?"?Time\(%\)"?,"?Time"?,"?Calls"?,"?Avg"?,[^\n]*\n[^\n]*\d',
         # A trace of nvprof, and of nsys.
         rb"Start +Duration +(?:Grid Size|Name)" + _HEADER + _TIME + rb" +[\d.-]",
         rb"Start \(\w{1,8}\) {1,20}(?:End \(\w{1,8}\) {1,20})?Duration \(\w{1,8}\)  " + _HEADER
@@ -64,7 +65,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tables with Time (%), Total Time (ns), Instances …; or Type, Time(%), Time, Calls",
     suffixes=(".txt", ".log", ".out", ".csv"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
     covers=("ncu_csv", "nvidia_smi_table", "key_averages"),
     in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  ", b"Invocations"),

@@ -53,6 +53,7 @@ _UNIFIED_ROW = re.compile(
 _FAULTS = re.compile(r"^Total CPU [Pp]age [Ff]aults: (\d{1,15})")
 _RUNTIME = re.compile(r"^cuda[A-Z]\w*$")
 _LAYERS = (("API", None), ("OpenACC", "openacc"), ("OpenMP", "openmp"))
+_RANGE = "Range"
 TOOL = "nvprof"
 NOTHING = "no_kernels"
 DENIED = "counters_denied"
@@ -70,6 +71,7 @@ class NvprofReader:
         self._csv: tuple[list[str], list[str]] | None = None
         self._pid: str | None = None
         self._header: list[str] = []
+        self._in_ranges = False  # tables of ranges repeat what ran in them
         self.lost = 0  # lines that begin as a row does and are none
 
     def take_line(self, line: str) -> None:
@@ -110,7 +112,7 @@ class NvprofReader:
         """A header: what the rows that follow are."""
         key = (self._pid, table.kind, self._section, *table.header)
         part = self._keep_part()
-        if key in part.had:
+        if key in part.had and not self._in_ranges:
             part = self._start_part()
         part.had.add(key)
         self._table = table.kind
@@ -127,11 +129,12 @@ class NvprofReader:
             part.command = part.command or name_program(command[1])
         elif "result:" in words or words.startswith(("API calls", "OpenACC", "OpenMP")):
             self._pid, self._table, self._csv = pid, None, None
+            self._in_ranges = words.startswith("NVTX result")
             is_result = "result:" in words
             self._section = "" if is_result else words.rstrip(":")
             if words.startswith("Profiling result"):
                 self._take_result(pid)
-        elif "No kernels were profiled" in words:
+        elif "No kernels were profiled" in words and not self._in_ranges:
             self._keep_part().notes.add(NOTHING)
         elif "ERR_NVGPUCTRPERM" in words:
             self._keep_part().notes.add(DENIED)
@@ -157,6 +160,8 @@ class NvprofReader:
     def _take_row(self, row: re.Match[str]) -> None:
         if row[1]:
             self._section = row[1]
+        if self._in_ranges and self._section != _RANGE:
+            return
         times = [_scale_time(*row.group(a, b)) for a, b in ((2, 3), (5, 6), (7, 8), (9, 10))]
         total, _, least, most = times
         if total is not None:
@@ -182,9 +187,17 @@ class NvprofReader:
         if self._table == COUNTERS:
             self._take_counter_cells(dict(zip(header, cells, strict=False)))
             return
-        if not units:
-            self._csv = (header, cells)
-            return
+        # A name without quotation marks holds commas of its own.
+        last = len(header) - 1
+        cells = [*cells[:last], ", ".join(cells[last:])]
+        if not units and "Time" in header:
+            time = cells[header.index("Time")] if header.index("Time") < len(cells) else ""
+            if not re.fullmatch(_TIME, time):
+                self._csv = (header, cells)
+                return
+            figures = [re.fullmatch(_TIME, cell) for cell in cells]  # each with its unit
+            cells = [f[1] if f else cell for f, cell in zip(figures, cells, strict=True)]
+            units = [f[2] if f else "" for f in figures]
         by_name = dict(zip(header, zip(cells, units, strict=False), strict=False))
         name = by_name.get("Name", ("", ""))[0]
         calls = by_name.get("Calls", ("", ""))[0]
@@ -241,6 +254,8 @@ def _describe(
         named = next((layer for word, layer in _LAYERS if section.startswith(word)), None)
         if named is not None:
             place = {"kind": "host", "layer": named}
+        elif section == _RANGE:
+            place = {"kind": "host", "layer": "nvtx"}
     return {
         **place,
         "name": name,
