@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof ranks-proof bench fuzz attack soak gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options ranks-proof bench fuzz attack soak gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,11 @@ agent-questions: $(VENV)/.tests ## a hundred questions over the corpus, as an ag
 
 try-proof: $(VENV)/.tests ## how often `sightline try` is right, though it stops early: 140,000 simulated trials
 	@$(PY) scripts/try_proof.py
+
+VENDORS ?= vendors
+vendor-options: $(VENV)/.tests ## each option of the vendors' tools that is typed, against their own help (VENDORS)
+	@$(PY) scripts/vendor_options.py $(VENDORS) --write
+	@SIGHTLINE_VENDORS=$(VENDORS) $(PY) -m pytest -q tests/test_vendor_options.py
 
 ranks-proof: $(VENV)/.tests ## planted causes, pipelines, hangs and wrong pairings of simulated jobs of many ranks (RANKS, JOBS)
 	@$(PY) benchmarks/many_ranks.py truth $(RANKS) --jobs $(JOBS)

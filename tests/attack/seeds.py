@@ -15,6 +15,7 @@ import sightline
 import synth_rocm
 from attack.recorded_seeds import write_recorded
 from formats import test_clustercockpit as cockpit
+from formats import test_gtpin as gtpin
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
 from formats import test_nvidia_text as printed
@@ -165,6 +166,10 @@ def write_seeds(folder: Path) -> list[Seed]:
     path = folder / "rocminfo.txt"
     path.write_text(rocminfo.TEXT)
     seeds.append(Seed("rocminfo", path))
+    for name, text in gtpin.FILES.items():
+        path = folder / f"gtpin-{name}.txt"
+        path.write_text(text)
+        seeds.append(Seed("gtpin", path))
     seeds.append(Seed("nvprof", nvprof_file.write_file(folder / "timeline.nvvp")))
     path = folder / "printed.log"
     path.write_text(

@@ -256,6 +256,73 @@ def test_all_smi_as_prometheus_metrics(tmp_path):
     assert devices.select("device_id", "name").rows() == [(2, "NVIDIA A100")]
 
 
+UUID = 'gpu_uuid="GPU-f9440afd-a9da-3d17-d9e2-ca0d04fcc082",job_id="None"'
+PORT = 'ib_port="mlx5_ib0:1",ib_sys_guid="946dae0300aa0000",job_id="None"'
+CPU = 'cpu_id="3",job_id="None",numa_domain="0"'
+# Names, labels and units: nvidia_exporter.py, net_exporter.py and node_exporter.py of Azure/Moneo,
+# docs/Moneo-exporter.md for how it looks, DCGM's tags for the first.
+MONEO = f"""# HELP dcgm_sm_clock SM clock frequency (in MHz)
+# TYPE dcgm_sm_clock gauge
+dcgm_sm_clock{{gpu_id="3",{UUID}}} 210.0
+dcgm_total_energy_consumption{{gpu_id="3",{UUID}}} 5000000.0
+dcgm_sm_active{{gpu_id="3",{UUID}}} 0.5
+dcgm_tensor_active{{gpu_id="3",{UUID}}} 0.25
+dcgm_fp16_active{{gpu_id="3",{UUID}}} 0.125
+dcgm_nvlink_tx_bytes{{gpu_id="3",{UUID}}} 1000.0
+dcgm_pcie_rx_bytes{{gpu_id="3",{UUID}}} 2000.0
+dcgm_ecc_dbe_volatile_total{{gpu_id="3",{UUID}}} 1.0
+dcgm_current_clock_throttle_reasons{{gpu_id="3",{UUID}}} 4.0
+dcgm_thermal_violation{{gpu_id="3",{UUID}}} 77.0
+# HELP ib_port_xmit_data ib_port_xmit_data
+# TYPE ib_port_xmit_data gauge
+ib_port_xmit_data{{{PORT}}} 2.5e+010
+ib_port_rcv_data{{{PORT}}} 300.0
+ib_port_xmit_discards{{{PORT}}} 2.0
+node_cpu_util{{{CPU}}} 12.5
+node_cpu_frequency{{{CPU}}} 2445.0
+node_mem_available{{job_id="None"}} 1.841545956e+09
+node_mem_util{{job_id="None"}} 0.9
+node_net_rx{{job_id="None"}} 5000.0
+"""
+
+
+def test_azures_moneo(tmp_path):
+    port, cpu = "ib_port=mlx5_ib0:1", "cpu_id=3, numa_domain=0"
+    assert read(tmp_path, "moneo.txt", MONEO) == [
+        ("SM clock", "MHz", 3, None, 0, 210),
+        ("energy", "J", 3, None, 0, 5000),
+        ("SM active", "%", 3, None, 0, 50),
+        ("tensor active", "%", 3, None, 0, 25),
+        ("FP16 active", "%", 3, None, 0, 12.5),
+        ("NVLink sent", "bytes/s", 3, None, 0, 1000),
+        ("PCIe received", "bytes/s", 3, None, 0, 2000),
+        ("uncorrected ECC errors", "", 3, None, 0, 1),
+        ("clock event reasons", "bits", 3, None, 0, 4),
+        ("clocks lowered by heat", "ns", 3, None, 0, 77),
+        ("link sent", "bytes/s", None, port, 0, 25e9),
+        ("link received", "bytes/s", None, port, 0, 300),
+        ("ib_port_xmit_discards", "", None, port, 0, 2),
+        ("CPU utilization", "%", None, cpu, 0, 12.5),
+        ("CPU clock", "MHz", None, cpu, 0, 2445),
+        ("host memory available", "bytes", None, None, 0, 1841545956 * 1024),
+        ("host memory utilization", "%", None, None, 0, 0.9),
+        ("network received", "bytes/s", None, None, 0, 5000),
+    ]
+
+
+def test_counters_of_ports_that_others_export_keep_their_names(tmp_path):
+    text = '# TYPE ib_port_xmit_data counter\nib_port_xmit_data{interface="rdma0"} 7\n'
+    assert read(tmp_path, "ports.txt", text) == [
+        ("ib_port_xmit_data", "", None, "interface=rdma0", 0, 7)
+    ]
+
+
+def test_gpus_whose_uuid_is_hidden_are_told_by_their_numbers(tmp_path):
+    lines = [f'dcgm_sm_clock{{gpu_id="{n}",gpu_uuid="********"}} {n}\n' for n in range(8)]
+    rows = read(tmp_path, "hidden.txt", "# TYPE dcgm_sm_clock gauge\n" + "".join(lines))
+    assert [(device, value) for _, _, device, _, _, value in rows] == [(n, n) for n in range(8)]
+
+
 NVSMI = """
 ==============NVSMI LOG==============
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 TOP_KERNELS = 10
 # Device operations up to which the ladder is replayed for every report: half a second (ours).
 MOST_REPLAYED = 200_000
+_FIGURES = ("duration_ns", "sm_pct", "memory_pct", "achieved_pct", "theoretical_pct")
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -51,7 +52,11 @@ def answer_run(run: Run, own: Sequence[OwnRule] = ()) -> Answer:
 def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
-    only_stacks = not (has_device or ops or run.rows("profiled_kernels"))
+    profiled = list_kernel_rows(run) if _is_profiled(run) else []
+    # Kernels of which nothing but counts by stack is known are shown by these.
+    has_figures = any(row[name] is not None for row in profiled for name in _FIGURES)
+    is_shown = has_figures or (run.rows("profiled_kernels") and not profiled)
+    only_stacks = not (has_device or ops or is_shown)
     use = summarize_use(run)
     return Answer(
         recordings=run.table("recordings").to_dicts(),
@@ -68,7 +73,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         findings=[f.to_dict() for f in findings],
         kernels=_kernels(run) if has_device else [],
         idle=run.ask("idle").to_dicts() if has_device else [],
-        profiled_kernels=list_kernel_rows(run) if _is_profiled(run) else [],
+        profiled_kernels=profiled,
         sampled_kernels=list_sampled_kernels(run) if is_only_sampled(run) else [],
         vendor_messages=list_vendor_messages(run),
         ops=ops,

@@ -1,9 +1,10 @@
 """What monitoring tools call a metric, and what it is called here: one name and one unit each.
 
 Names: NVML and nvidia-smi (`nvidia-smi --help-query-gpu`, elements of `-q -x`, columns of `dmon`),
-DCGM (dcgm_fields.h of 4.6.0 with its older aliases, and the short names of `dcgmi dmon`),
-nvidia_gpu_exporter, rocm-smi, amd-smi (`metric`, `monitor`), AMD's device-metrics-exporter,
-xpu-smi and all-smi. What is not listed keeps the name and the unit that its tool gives it.
+DCGM (dcgm_fields.h of 4.6.0 with its older aliases, the short names of `dcgmi dmon`, and its tags,
+as Azure's Moneo has them), nvidia_gpu_exporter, rocm-smi, amd-smi (`metric`, `monitor`), AMD's
+device-metrics-exporter, xpu-smi and all-smi. What is not listed keeps the name and the unit that
+its tool gives it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("energy", "J"): {
         "dcgm_fi_dev_total_energy_consumption": 1e-3, "totec": 1e-3,
         "dcgm_total_energy_consumption": 1e-3,
-        "total_energy_consumption": 1, "gpu_energy_consumed": 1,
+        "total_energy_consumption": 1, "gpu_energy_consumed": 1, "energy_consumed": 1,
         "accumulated_energy": 1e-6,  # rocm-smi, in microjoules
     },
     ("SM clock", "MHz"): {
@@ -98,6 +99,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "mcutl": 1, "mem": 1, "nvidia_smi_utilization_memory_ratio": 100,
         "dcgm_mem_copy_utilization": 1,
         "umc_activity": 1, "mem_util": 1, "gpu_memory_bandwidth_utilization": 1,
+        "memory_bandwidth_utilization": 1,
         "gpu_memory_use": 1, "gpu_memory_read_write_activity": 1,
     },
     ("encoder utilization", "%"): {
@@ -132,6 +134,7 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
         "clocks_event_reasons_active": 1, "clocks_throttle_reasons_active": 1,
         "dcgm_fi_dev_clocks_event_reasons": 1, "dcgm_fi_dev_clock_throttle_reasons": 1,
         "dvccr": 1, "dvcctr": 1, "nvidia_smi_clocks_event_reasons_active": 1,
+        "dcgm_current_clock_throttle_reasons": 1, "dcgm_current_clocks_event_reasons": 1,
         "nvidia_smi_clocks_throttle_reasons_active": 1,
     },
     ("XID", ""): {"dcgm_fi_dev_xid_errors": 1, "dcgm_fi_dev_xid_error": 1, "xider": 1},
@@ -186,27 +189,58 @@ _NAMES: dict[tuple[str, str], dict[str, float]] = {
     ("PCIe received", "bytes/s"): {"dcgm_fi_prof_pcie_rx_bytes": 1, "pcirx": 1, "rxpci": _MIB},
     ("NVLink sent", "bytes/s"): {"dcgm_fi_prof_nvlink_tx_bytes": 1, "nvltx": 1},
     ("NVLink received", "bytes/s"): {"dcgm_fi_prof_nvlink_rx_bytes": 1, "nvlrx": 1},
+    # Moneo's exporter of a node (node_exporter.py); of one CPU where `source` names it.
+    ("CPU utilization", "%"): {"node_cpu_util": 1},
+    ("CPU waiting for I/O", "%"): {"node_cpu_times_iowait": 1},
+    ("CPU time of programs", "%"): {"node_cpu_times_user": 1},
+    ("CPU time of the kernel", "%"): {"node_cpu_times_system": 1},
+    ("CPU idle", "%"): {"node_cpu_times_idle": 1},
+    ("CPU clock", "MHz"): {"node_cpu_frequency": 1},
+    ("host memory available", "bytes"): {"node_mem_available": 1 << 10},
+    ("host memory utilization", "%"): {"node_mem_util": 1},
+    ("network received", "bytes/s"): {"node_net_rx": 1},
+    ("network sent", "bytes/s"): {"node_net_tx": 1},
+    ("link sent", "bytes/s"): {"link_sent": 1},
+    ("link received", "bytes/s"): {"link_received": 1},
 }  # fmt: skip
 # What DCGM calls what is only watched (`watched_metrics`) since 4.6, and in `dcgmi dmon`. Not pviol
 # and tviol: nvidia-smi dmon has columns of that name, in other units.
 _WATCHED = {
-    "performance state": "dcgm_fi_dev_gpu_pstate pstat", "memory reserved": "fbrsv",
+    "performance state": "dcgm_fi_dev_gpu_pstate pstat", "memory reserved": "fbrsv dcgm_fb_resv",
+    "memory used": "dcgm_fb_used", "memory total": "dcgm_fb_total", "memory free": "dcgm_fb_free",
     "power limit": "dcgm_fi_dev_board_power_limit_requested_watts pmlmt",
-    "encoder utilization": "ecutl", "decoder utilization": "dcutl",
+    "encoder utilization": "ecutl dcgm_enc_utilization",
+    "decoder utilization": "dcutl dcgm_dec_utilization",
+    "graphics active": "dcgm_gr_engine_active", "tensor active": "dcgm_tensor_active",
+    "tensor HMMA active": "dcgm_tensor_hmma_active",
+    "tensor IMMA active": "dcgm_tensor_imma_active",
+    "tensor DFMA active": "dcgm_tensor_dfma_active",
+    "FP64 active": "dcgm_fp64_active", "FP32 active": "dcgm_fp32_active",
+    "FP16 active": "dcgm_fp16_active", "integer active": "dcgm_integer_active",
+    "PCIe sent": "dcgm_pcie_tx_bytes", "PCIe received": "dcgm_pcie_rx_bytes",
+    "NVLink sent": "dcgm_nvlink_tx_bytes", "NVLink received": "dcgm_nvlink_rx_bytes",
     "NVLink total": "dcgm_fi_dev_nvlink_throughput_total nbwlt",
     "PCIe replays": "dcgm_fi_dev_pcie_replay_total rpctr",
     "PCIe generation": "pcilg", "PCIe width": "pcilw",
     "NVLink replays": "dcgm_fi_dev_nvlink_replay_error_total nrelt",
     "NVLink CRC errors": "dcgm_fi_dev_nvlink_crc_flit_error_total nfelt",
-    "corrected ECC errors": "esvtl", "uncorrected ECC errors": "edvtl",
+    "corrected ECC errors": "esvtl dcgm_ecc_sbe_volatile_total",
+    "uncorrected ECC errors": "edvtl dcgm_ecc_dbe_volatile_total",
     "rows remapped, corrected": "dcgm_fi_dev_row_remap_correctable_total crmps",
     "rows remapped, uncorrected": "dcgm_fi_dev_row_remap_uncorrectable_total urmps",
     "row remap pending": "rrp", "row remap failure": "dcgm_fi_dev_row_remap_failed rrf",
-    "pages retired, corrected": "dcgm_fi_dev_page_retired_sbe_total rpsbe",
-    "pages retired, uncorrected": "dcgm_fi_dev_page_retired_dbe_total rpdbe",
-    "page retirement pending": "dcgm_fi_dev_page_retired_pending rppen",
-    "clocks lowered by sync boost": "sbvio", "clocks lowered by board limit": "blvio",
-    "clocks lowered by low utilization": "luvio", "clocks lowered by reliability": "rviol",
+    "pages retired, corrected": "dcgm_fi_dev_page_retired_sbe_total rpsbe dcgm_retired_pages_sbe",
+    "pages retired, uncorrected":
+        "dcgm_fi_dev_page_retired_dbe_total rpdbe dcgm_retired_pages_dbe",
+    "page retirement pending":
+        "dcgm_fi_dev_page_retired_pending rppen dcgm_retired_pages_pending",
+    "XID": "dcgm_xid_errors",
+    "clocks lowered by power": "dcgm_power_violation",
+    "clocks lowered by heat": "dcgm_thermal_violation",
+    "clocks lowered by sync boost": "sbvio dcgm_sync_boost_violation",
+    "clocks lowered by board limit": "blvio dcgm_board_limit_violation",
+    "clocks lowered by low utilization": "luvio dcgm_low_util_violation",
+    "clocks lowered by reliability": "rviol dcgm_reliability_violation",
     "vGPU license": "vlcst",
 }  # fmt: skip
 _KNOWN = {

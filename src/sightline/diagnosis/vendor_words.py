@@ -29,7 +29,7 @@ _AMD: _Words = (
     (r"\bNsight Compute\b", "rocprof-compute"),
     (r"\bNsight Systems\b", "rocprofv3"),
     (r"\bnvidia-smi topo -m\b", "rocm-smi --showtopo"),
-    (r"\bnvidia-smi\b(?: -[^;,)]*)?", "rocm-smi --showall"),
+    (r"\bnvidia-smi\b(?: -[^;,)]*)?", "rocm-smi --showallinfo"),
     (r"\bcuda(?:HostAlloc|MallocHost)\b", "hipHostMalloc"),
     (r"\bcuda([A-Z]\w*)", r"hip\1"),
     (r"\bPYTORCH_CUDA_ALLOC_CONF\b", "PYTORCH_HIP_ALLOC_CONF"),

@@ -101,10 +101,15 @@ def test_what_nobody_may_read_is_said(tmp_path: Path) -> None:
         rapl.open_source(0, tmp_path)
 
 
-def make_program(folder: Path, name: str, text: str, patch: pytest.MonkeyPatch) -> None:
+def make_program(
+    folder: Path, name: str, text: str, patch: pytest.MonkeyPatch, helps: str = ""
+) -> None:
     """A program on the PATH that prints a text and stays, as a monitor does."""
     path = folder / name
-    path.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexec sleep 60\n")
+    path.write_text(
+        f'#!/bin/sh\n[ "$2" = --help ] && exec echo "{helps}"\necho "$@" >"{path}.typed"\n'
+        f"cat <<'END'\n{text}\nEND\nexec sleep 60\n"
+    )
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     patch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
@@ -155,6 +160,24 @@ def test_what_xpu_smi_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     }  # fmt: skip
     assert find(now, Entity(GPU, 1)) == {"power": 31}
     assert [d.vendor for d in source.list_devices()] == ["intel", "intel"]
+
+
+def test_xpu_smi_2_has_other_options_and_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cmd_dump.cpp of intel/xpumanager 2.0: -m and -i are gone, columns are called by fields."""
+    text = (
+        "Timestamp, DeviceId, utilization.gpu (%), power.draw (W), memory.used (MiB)\n"
+        "06:14:46.000, 0, 99.5, 118.12, 4096\n"
+    )
+    helps = "--metrics,--select  --interval,--delay"
+    make_program(tmp_path, "xpu-smi", text, monkeypatch, helps)
+    now = read_until_lines(intel.open_source(0))
+    assert find(now, Entity(GPU, 0)) == {
+        "GPU utilization": 99.5, "power": pytest.approx(118.12), "memory used": 4096 * (1 << 20),
+    }  # fmt: skip
+    typed = (tmp_path / "xpu-smi.typed").read_text()
+    assert typed == "dump -d -1 --metrics 0,1,2,3,4,8,17,18 --interval 1 --format csv\n"
 
 
 def test_a_monitor_that_is_not_there_or_ends(

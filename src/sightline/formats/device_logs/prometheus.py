@@ -1,8 +1,9 @@
 """Metrics in Prometheus' text form, or as its HTTP API answers: what exporters say of GPUs.
 
-DCGM's, NVIDIA's, AMD's and others' exporters, NCCL's Inspector and XPUTimer (DLRover). The GPU is
-told by the label gpu, gpu_id or a UUID; a MIG instance and what else tells series apart is named in
-`source`. Who ran what where (host, pod, container, serial) is only kept when asked for.
+DCGM's, NVIDIA's, AMD's, Azure's (Moneo) and others' exporters, NCCL's Inspector and XPUTimer
+(DLRover). The GPU is told by the label gpu, gpu_id or a UUID; a MIG instance and what else tells
+series apart is named in `source`. Who ran what where (host, pod, container, serial) is only kept
+when asked for.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=7,
+    version=8,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -63,7 +64,7 @@ _IDENTITY = re.compile(
     r"(?i)^(?:(?:exported_)?(?:host(?:name)?|pod(?:_uid)?|namespace|container(?:_?name)?|instance"
     r"|job|service|endpoint|node)|device|pci_bus_id|card_(?:series|vendor|model)"
     r"|driver_version|(?:slurm_)?job_(?:id|user|partition|name)|cluster_name|DCGM_FI_\w+"
-    r"|serial_number|ip|pod_name|node_name)$"
+    r"|serial_number|ip|pod_name|node_name|ib_sys_guid)$"
 )
 
 
@@ -72,6 +73,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     data = read_utf8(source, quality)
     told, bad = _read_answer(data) if data.lstrip()[:1] == b"{" else _read_lines(data)
+    told = _name_links(told)
     # DCGM's blanks are numbers of their own.
     value = told.texts["text"].cast(pl.Float64, strict=False)
     blank = (value.is_in(BLANKS) | (value >= BLANK)).fill_null(False)
@@ -151,6 +153,24 @@ def _read_answer(data: bytes) -> tuple[Matched, int]:
     return code_texts(told), bad + len(rows) - len(kept)
 
 
+# Moneo's exporter of InfiniBand (net_exporter.py) writes bytes a second under the names of sysfs'
+# counters, which others export as they are: its label tells them apart.
+_LINKS = {"ib_port_xmit_data": "link_sent", "ib_port_rcv_data": "link_received"}
+
+
+def _name_links(told: Matched) -> Matched:
+    """The same with what Moneo says of a port named as what it is."""
+    peers = told.texts["peer"]
+    is_moneos = told.texts["labels"].str.contains("ib_sys_guid=", literal=True)
+    if not is_moneos.any() or not peers.is_in(list(_LINKS)).any():
+        return told
+    renamed = peers.replace(_LINKS)
+    moved = is_moneos.gather(told.rows.get_column("labels"))
+    peer = pl.when(moved).then(pl.col("peer") + peers.len()).otherwise("peer").cast(pl.UInt32)
+    texts = told.texts | {"peer": pl.concat([peers, renamed])}
+    return Matched(told.rows.with_columns(moved=moved).with_columns(peer=peer).drop("moved"), texts)
+
+
 def _list_said(
     cells: pl.DataFrame, texts: dict[str, pl.Series]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -214,6 +234,7 @@ def _place(
     uuids = [
         key
         for key in _UUIDS
+        if re.search(r"\w", labels.get(key, ""))  # ******** where somebody hid it
         if is_gpus or key in _GPU_UUIDS or labels.get(key, "").startswith(("GPU-", "MIG-"))
         if labels.get(key) and not ("uuid" in key.lower() and labels[key].isdecimal())
     ]

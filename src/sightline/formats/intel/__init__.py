@@ -1,1 +1,1 @@
-"""Intel: unitrace, onetrace, VTune, iaprof."""
+"""Intel: unitrace, onetrace, VTune, iaprof, GTPin."""

@@ -25,8 +25,8 @@ ALL_MESSAGES = 'sightline sql REPORT "FROM vendor_rules"'
 
 
 def print_kernels(answer: Answer, width: int = WIDTH) -> Iterator[str]:
-    """The lines about profiled kernels of an answer; none if there are none."""
-    if answer.profiled_kernels:
+    """The lines about profiled kernels of an answer; none where stacks say all that is known."""
+    if answer.profiled_kernels and not answer.functions:
         vendors = {device["vendor"] for device in answer.devices}
         words = _WORDS.get(vendors.pop() if len(vendors) == 1 else None, _WORDS["nvidia"])
         yield from _table(answer.profiled_kernels, width, words)

@@ -432,12 +432,15 @@ def _functions(answer: Answer, width: int) -> Iterator[Text]:
     if not rows:
         return
     unit, head = rows[0]["unit"], name_functions(rows)
-    room = width - 34
-    yield Text(f"{head:<{room}}{'own':>12}{'':>10}{'total':>12}", style="bold")
-    for row in rows[:MAX_KERNELS]:
+    shown = rows[:MAX_KERNELS]
+    amounts = [(format_amount(r["own"], unit), format_amount(r["total"], unit)) for r in shown]
+    wide = max(12, *(len(amount) + 2 for both in amounts for amount in both))
+    room = width - 10 - 2 * wide
+    yield Text(f"{head:<{room}}{'own':>{wide}}{'':>10}{'total':>{wide}}", style="bold")
+    for row, (own, total) in zip(shown, amounts, strict=True):
         yield Text(
-            f"{fit_text(row['short_name'], room - 1):<{room}}{format_amount(row['own'], unit):>12}"
-            f"{format_pct(row['own_pct']):>10}{format_amount(row['total'], unit):>12}"
+            f"{fit_text(row['short_name'], room - 1):<{room}}{own:>{wide}}"
+            f"{format_pct(row['own_pct']):>10}{total:>{wide}}"
         )
 
 

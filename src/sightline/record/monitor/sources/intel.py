@@ -2,25 +2,43 @@
 
 Metrics by number (xpu-smi's user guide, `dump -m`): 0 utilization, 1 power, 2 frequency, 3 core
 temperature, 4 memory temperature, 5 memory used in per cent, 8 energy, 17 memory's bandwidth, 18
-memory used in MiB, 22 compute engines, 31 to 33 vector engines active, stalled, idle.
+memory used in MiB, 22 compute engines, 31 to 33 vector engines active, stalled, idle. xpu-smi 2.0
+takes the numbers under other options, and has other titles (intel/xpumanager, cmd_dump.cpp).
 """
 
 from __future__ import annotations
 
 import csv
+import subprocess
 
 from sightline.record.monitor.readings import GPU, Answer, Device, Entity, Event, Reading
 from sightline.record.monitor.sources._child import LineReader, read_cells
 
 _METRICS = "0,1,2,3,4,8,17,18"
+_PATIENCE_S = 2
 
 
 def open_source(first_device: int = 0) -> IntelSource:
     """`xpu-smi`, started. Raises NoSource."""
-    command = ["xpu-smi", "dump", "-d", "-1", "-m", _METRICS, "-i", "1"]
     return IntelSource(
-        LineReader(command, " (Intel's XPU System Management Interface)"), first_device
+        LineReader(_choose_command(), " (Intel's XPU System Management Interface)"), first_device
     )
+
+
+def _choose_command() -> list[str]:
+    """A line a second for each GPU, as this xpu-smi takes it: -m and -i went with 2.0."""
+    try:
+        told = subprocess.run(
+            ["xpu-smi", "dump", "--help"],  # noqa: S607  # the one that is on the PATH
+            capture_output=True, text=True, timeout=_PATIENCE_S, check=False,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        told = ""
+    if "--interval" in told:
+        # Without --format, columns are padded where standard input is a terminal.
+        return ["xpu-smi", "dump", "-d", "-1", "--metrics", _METRICS, "--interval", "1",
+                "--format", "csv"]  # fmt: skip
+    return ["xpu-smi", "dump", "-d", "-1", "-m", _METRICS, "-i", "1"]
 
 
 class IntelSource:
