@@ -8,7 +8,7 @@ import pytest
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Price, make_price
 from sightline.diagnosis.price import price_findings
-from sightline.diagnosis.ranking import rank_findings
+from sightline.diagnosis.ranking import NARROW, REST, rank_findings
 
 QUIET = pl.DataFrame(
     {"check": ["importer"], "effect": ["ok"], "concerns": ["all"], "count": [0], "text": ["fine"]}
@@ -49,6 +49,16 @@ def test_a_narrow_finding_comes_before_a_general_one(general: int, narrow: int, 
 @pytest.mark.parametrize(("general", "first"), [(110, "launch-bound"), (90, "dataloader-starved")])
 def test_waiting_for_data_is_no_part_of_late_launches(general: int, first: str) -> None:
     found = [finding("launch-bound", general), finding("dataloader-starved", 100)]
+    assert ranked(found, QUIET)[0].rule == first
+
+
+@pytest.mark.parametrize(("wait", "first"), [(120, "host-late"), (130, "sync-in-step")])
+def test_who_names_what_a_wait_is_mostly_followed_by_comes_before_it(wait: int, first: str) -> None:
+    """130 of 137 ms behind a wait were one call of the host's, which a narrow finding names."""
+    found = [
+        finding("sync-in-step", wait, where={REST: True}),
+        finding("host-late", 100, where={NARROW: True}),
+    ]
     assert ranked(found, QUIET)[0].rule == first
 
 

@@ -44,6 +44,7 @@ PYTORCHS_OWN = {
     "activations_kept", "allocator_thrash", "dataloader_starved", "forward_kept", "host_compiling",
     "host_copies", "host_growing", "host_loading", "host_optimizer", "host_threads", "memory_held",
     "memory_leak", "optimizer_state_not_sharded", "out_of_memory", "peak_set_by_one_tensor",
+    "summed_operators",
     "unused_reserve", "memory_fragmentation", "unfused_optimizer",
     "dtype_casts", "operator_patterns", "attention_not_fused", "recomputed_forward", "host_random",
     "optimizer_peak", "cast_copies", "memory_at_peak", "two_graphs", "peak_set_by_one_layer",

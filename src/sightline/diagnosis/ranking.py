@@ -20,6 +20,10 @@ _AHEAD = 4
 SEGMENT = "segment"
 # And this for what a general rule says of one function that samples name: that is a narrow finding.
 NARROW = "is_narrow"
+# And this for a wait whose gaps are mostly what the host does after it: a finding that names what
+# that is stands before it, unless the wait gains so many times as much (ours).
+REST = "is_mostly_rest"
+_REST_GENERAL = 1.25
 
 
 def rank_findings(
@@ -133,6 +137,7 @@ def _list_general(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list[f
         max(
             rules[f.rule].general if f.rule in rules and NARROW not in f.where else 1.0,
             most if mine < most else 1.0,
+            _REST_GENERAL if REST in f.where else 1.0,
         )
         for f, mine in zip(found, ahead, strict=True)
     ]

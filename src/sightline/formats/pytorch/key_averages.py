@@ -47,7 +47,7 @@ IMPORTER = Importer(
     ),
     weak=(),
     looks_like="a table with Name, Self CPU, CPU total, # of Calls between lines of dashes",
-    suffixes=(".txt", ".log", ".out", ".md", ".ipynb"),
+    suffixes=(".txt", ".log", ".out"),
     version=7,
     source="https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile",
     in_logs=(b"# of Calls",),

@@ -78,6 +78,8 @@ _ELSE = "does something else."
 _ON_ITS_OWN = "The host works on its own between GPU calls"
 _MAYBE_AWAY = "computing, or was not scheduled"
 
+_CALL = re.compile(r"^(?:cuda|cu|hip|nvml|nccl|ze)[A-Z]\w*$")  # one call of a library
+
 
 def check(run: Run) -> Iterator[Finding]:
     """What one range or function of the host holds up, if it is most of it, and the rest."""
@@ -126,7 +128,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
             where={
                 **mine.where("host_late"),
                 "op": place,
-                **({NARROW: True} if sampled else {}),
+                **({NARROW: True} if sampled or _CALL.match(place or "") else {}),
             },
             calls=mine.calls,
         ),

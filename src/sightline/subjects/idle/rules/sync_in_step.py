@@ -44,6 +44,7 @@ from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
+from sightline.diagnosis.ranking import REST
 from sightline.replay.replay import is_finish, remove_ops, remove_waits, shorten_thinking
 from sightline.replay.waits import THREAD
 from sightline.timeline import causes
@@ -59,6 +60,8 @@ RULE = Rule(
 )
 
 _TIMES = ("start_ns", "end_ns")
+
+_MOSTLY = 10  # times the wait itself (ours)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -85,7 +88,8 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [*mine.evidence[:1], *callers],
             rows=mine.rows,
-            where=mine.where("host_sync"),
+            # Most of the gaps is what the host does next: who names that is nearer to the cause.
+            where={**mine.where("host_sync"), **({REST: True} if _is_mostly_rest(mine) else {})},
             calls=mine.calls,
         ),
         Advice(
@@ -122,6 +126,10 @@ def check(run: Run) -> Iterator[Finding]:
         ),
     )
     yield from keep_notable(run, found)
+
+
+def _is_mostly_rest(mine: Claim) -> bool:
+    return mine.behind_ns > _MOSTLY * mine.cost_ns
 
 
 def _summarize(mine: Claim) -> str:
