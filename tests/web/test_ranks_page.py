@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from support.campaigns import CAMPAIGNS
 from support.command import sightline
 from support.html_pages import read_data
 from support.many_ranks import CLOCK, HOST, Cause, Program, write_ranks
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 
+STEPS = 5 if CAMPAIGNS else 2
 CAUSES = (Cause(HOST, 131, 9e5), Cause(CLOCK, 40, 0.4))
 
 
 @pytest.fixture(scope="module")
 def page_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """136 ranks of 5 steps, whose clocks are up to 50 ms apart."""
+    """136 ranks of a few steps, whose clocks are up to 50 ms apart."""
     folder = tmp_path_factory.mktemp("many")
-    list(write_ranks(Program(136, 5, causes=CAUSES, offset_ns=5e7, kernels=2), folder / "ranks"))
+    list(write_ranks(Program(136, STEPS, causes=CAUSES, offset_ns=5e7, kernels=2), folder / "ranks"))
     target = folder / "ranks.html"
     outcome = sightline("ranks", folder / "ranks", "-o", target)
     assert outcome.code == 0, outcome.err
@@ -50,7 +52,7 @@ def test_the_chosen_timelines_are_on_one_clock(page_of_many: Path) -> None:
     data = read_data(page_of_many.read_bytes())
     timeline = next(p["blocks"][0] for p in data["panels"] if p["name"] == "timeline")
     assert {40, 131} < {track["rank"] for track in timeline["tracks"]}
-    program = Program(136, 5, causes=CAUSES, offset_ns=5e7, kernels=2)
+    program = Program(136, STEPS, causes=CAUSES, offset_ns=5e7, kernels=2)
     assert data["length_ns"] < 1.1 * program.play().length_ns
 
 
