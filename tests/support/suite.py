@@ -120,8 +120,8 @@ def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
         if report.when == "call":
             name = name_function(report.nodeid)
             told = report.user_properties
-            spent[name].append(sum(float(value) for key, value in told if key == "seconds"))
-            cases[name] = next(int(value) for key, value in told if key == "cases")
+            spent[name].append(sum(float(str(value)) for key, value in told if key == "seconds"))
+            cases[name] = next(int(str(value)) for key, value in told if key == "cases")
     means = {name: sum(each) / len(each) for name, each in sorted(spent.items())}
     rows = [
         f"{name}\t{mean:.3f}"

@@ -21,7 +21,8 @@ CAUSES = (Cause(HOST, 131, 9e5), Cause(CLOCK, 40, 0.4))
 def page_of_many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """136 ranks of a few steps, whose clocks are up to 50 ms apart."""
     folder = tmp_path_factory.mktemp("many")
-    list(write_ranks(Program(136, STEPS, causes=CAUSES, offset_ns=5e7, kernels=2), folder / "ranks"))
+    program = Program(136, STEPS, causes=CAUSES, offset_ns=5e7, kernels=2)
+    list(write_ranks(program, folder / "ranks"))
     target = folder / "ranks.html"
     outcome = sightline("ranks", folder / "ranks", "-o", target)
     assert outcome.code == 0, outcome.err
