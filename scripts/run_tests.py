@@ -21,18 +21,28 @@ from typing import Any
 from choose_tests import ROOT, choose_tests, list_changed
 
 NOTHING_CHOSEN = 5  # pytest's exit code
-SAMPLE_SECONDS = 1  # of one test function's cases; `make sweep` runs all (tests/support/suite.py)
+SAMPLE_SECONDS = 0.3  # of one test function's cases; `make sweep` runs all (tests/support/suite.py)
 QUICK_SECONDS = 45  # what has begun by then still ends, and the start takes some seconds
 # One more than cores: a third of its time a worker waits for a program that it started.
 WORKERS = (os.cpu_count() or 1) + 1
 
 
-def run_pytest(counts: Path, *words: str) -> int:
+# Every core has a test: the threads that Polars would start beside it only take turns with it.
+ONE_THREAD = {"POLARS_MAX_THREADS": "1"}
+
+
+def list_timing() -> list[str]:
+    """Files with a test that is marked `timing`: no other is loaded for the pass of those alone."""
+    files = (ROOT / "tests").rglob("test_*.py")
+    return sorted(str(f.relative_to(ROOT)) for f in files if "mark.timing" in f.read_text("utf-8"))
+
+
+def run_pytest(counts: Path, *words: str, threads: dict[str, str] | None = None) -> int:
     """One pass; its exit code, and its counts in the file."""
     sample = f"--sample={SAMPLE_SECONDS}"
     command = [sys.executable, "-m", "pytest", "-q", f"--counts={counts}", sample, *words]
     print("==", " ".join(command[1:]), flush=True)
-    code = subprocess.run(command, cwd=ROOT).returncode
+    code = subprocess.run(command, cwd=ROOT, env={**os.environ, **(threads or {})}).returncode
     return 0 if code == NOTHING_CHOSEN else code
 
 
@@ -41,9 +51,13 @@ def run_both(folder: Path, words: list[str]) -> tuple[int, list[Path]]:
     together, alone = folder / "together.json", folder / "alone.json"
     side_by_side = ("-n", str(WORKERS), "--dist", "loadgroup")
     one_by_one = ("-n", "0", "-rR", "-m", "timing")
+    first = ("-p", "no:rerunfailures", "-m", "not timing", *words)
+    # A campaign tries all cores, too.
+    threads = {} if os.environ.get("SIGHTLINE_CAMPAIGNS", "0") not in ("", "0") else ONE_THREAD
+    has_paths = any((ROOT / word.split("::")[0]).exists() for word in words)
     codes = (
-        run_pytest(together, *side_by_side, "-p", "no:rerunfailures", "-m", "not timing", *words),
-        run_pytest(alone, *one_by_one, *words),
+        run_pytest(together, *side_by_side, *first, threads=threads),
+        run_pytest(alone, *one_by_one, *words, *([] if has_paths else list_timing())),
     )
     return max(codes, key=abs), [together, alone]
 

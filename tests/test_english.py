@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 from sightline.core.units import format_several
 from support.places import ROOT
 
+pytestmark = pytest.mark.xdist_group("english")  # all sources are read once
 SOURCE = ROOT / "src" / "sightline"
 _SCRIPT = importlib.util.spec_from_file_location("sentences", ROOT / "scripts" / "sentences.py")
 sentences = importlib.util.module_from_spec(_SCRIPT)
 _SCRIPT.loader.exec_module(sentences)
-SENTENCES = sentences.list_sentences()
+
+
+@cache
+def list_sentences() -> dict[str, list[str]]:
+    """Once, and not while tests are collected: all sources are parsed."""
+    found: dict[str, list[str]] = sentences.list_sentences()
+    return found
+
+
 # The paraphrase, and the field's term for it.
 BANNED = {
     r"nothing beside": "exposed",
@@ -62,7 +74,7 @@ PLURAL_BY_HAND = re.compile(r"\bs\b' \*|\"s\" \* \(|'s' \* \(")
 def test_the_fields_terms_and_no_paraphrase():
     found = [
         f"{name}: {text!r}: write {term!r}"
-        for name, texts in SENTENCES.items()
+        for name, texts in list_sentences().items()
         for text in texts
         if ANY_BANNED.search(text)
         for phrase, term in BANNED.items()
@@ -72,9 +84,9 @@ def test_the_fields_terms_and_no_paraphrase():
 
 
 def test_the_check_sees_every_room_and_whole_sentences(tmp_path):
-    rooms = {Path(name).parts[2] for name in SENTENCES if name.startswith("src/")}
+    rooms = {Path(name).parts[2] for name in list_sentences() if name.startswith("src/")}
     assert rooms >= {"subjects", "doors", "views", "opening", "formats", "record", "compare"}
-    assert sum(map(len, SENTENCES.values())) > 8000
+    assert sum(map(len, list_sentences().values())) > 8000
     file = tmp_path / "m.py"
     file.write_text(
         '"""this is a docstring"""\nx = 1\ny = f"with nothing {x} beside it"\n'
@@ -86,7 +98,7 @@ def test_the_check_sees_every_room_and_whole_sentences(tmp_path):
 
 def test_the_list_of_sentences_is_the_sources():
     """docs/sentences.md is what scripts/sentences.py writes: `make docs`."""
-    page = sentences.write_page(SENTENCES)
+    page = sentences.write_page(list_sentences())
     assert (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8") == page
 
 

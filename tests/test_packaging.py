@@ -118,6 +118,7 @@ def test_an_sdist_holds_the_pages_that_its_sources_make(sdist):
     assert said.stdout.strip() == "True", said.stderr
 
 
+@pytest.mark.campaign
 @pytest.mark.xdist_group("sdist")
 def test_the_same_sources_make_the_same_sdist(sdist, tmp_path):
     again = tmp_path / run_hook(ROOT, "build_sdist", tmp_path)

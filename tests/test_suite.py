@@ -97,17 +97,21 @@ def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
 
 
 def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
-    def report(name: str, seconds: float, when: str = "call") -> SimpleNamespace:
-        return SimpleNamespace(nodeid=name, duration=seconds, when=when)
+    """Set-up included, and by a sample of them: of which none runs, none is known."""
+
+    def report(name: str, seconds: float, cases: int, when: str = "call") -> SimpleNamespace:
+        told = [("cases", cases), ("seconds", 0.5), ("seconds", seconds - 0.5)]
+        return SimpleNamespace(nodeid=name, user_properties=told, when=when)
 
     reports = [
-        *(report(f"a.py::test_long[{n}]@group", 1.0 + n) for n in range(3)),
-        report("a.py::test_long[0]", 9.0, "setup"),
-        *(report(f"a.py::test_short[{n}]", 0.1) for n in range(3)),
-        report("a.py::test_one", 7.0),
+        *(report(f"a.py::test_long[{n}]@group", 1.0 + n, 3) for n in range(3)),
+        report("a.py::test_long[0]", 9.0, 3, "setup"),
+        *(report(f"a.py::test_short[{n}]", 0.1, 3) for n in range(3)),
+        report("a.py::test_sampled[0]", 0.1, 30),
+        report("a.py::test_one", 7.0, 1),
     ]
     write_costs(tmp_path / "costs.tsv", reports)
-    assert read_costs(tmp_path / "costs.tsv") == {"a.py::test_long": 2.0}
+    assert read_costs(tmp_path / "costs.tsv") == {"a.py::test_long": 2.0, "a.py::test_sampled": 0.1}
 
 
 def test_what_has_not_begun_in_time_is_skipped_and_says_so(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from support.mcp_client import Reply, ask
 from support.places import EXAMPLES
 
 MOST = 10_000  # the summary is the longest
-ROUNDS = 400 if CAMPAIGNS else 40
+ROUNDS = 400 if CAMPAIGNS else 20
 SECRET = "a word that lies outside"
 VALUES: list[Any] = [
     *(None, True, -1, 2**70, 1e308, "", "r1", "r2", "\0", "\ud800", "x" * 200_000),

@@ -90,6 +90,7 @@ def record(client: Client, wanted: Wanted, folder: Path) -> Outcome:
     return capture(nodes, wanted, folder, lambda text: None)
 
 
+@pytest.mark.campaign
 def test_ranks_begin_at_one_moment(tmp_path: Path) -> None:
     """Rank 1 sleeps 6 ms longer a step; twice in a campaign, by time and by steps."""
     pytest.importorskip("torch")

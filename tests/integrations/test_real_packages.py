@@ -17,9 +17,15 @@ import pytest
 import sightline
 from sightline.record.inline.session import state
 
-torch = pytest.importorskip("torch")
+torch: Any = None
 pytestmark = pytest.mark.filterwarnings("ignore")
 PLAN = {"wait": 1, "warmup": 1, "active": 2}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _load_torch() -> None:
+    """Not while tests are collected: each worker would take seconds for it."""
+    globals()["torch"] = pytest.importorskip("torch")
 
 
 @pytest.fixture

@@ -172,6 +172,7 @@ def test_gains_and_their_intervals() -> None:
 
 
 @pytest.mark.timing
+@pytest.mark.campaign
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_an_exercise_runs_for_real(tmp_path: Path) -> None:
     folder = tmp_path / "kept"

@@ -26,5 +26,5 @@ def cover(*axes: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def examples(count: int) -> int:
-    """How many examples Hypothesis tries: a quarter, or all in a campaign."""
-    return count if CAMPAIGNS else max(10, count // 4)
+    """How many examples Hypothesis tries: a sixth, or all in a campaign."""
+    return count if CAMPAIGNS else max(8, count // 6)

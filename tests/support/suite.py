@@ -2,7 +2,8 @@
 
 `make test` runs a sample of the cases of long test functions: of each as many as take `--sample`
 seconds by tests/costs.tsv, evenly spread, one at least. `make sweep` runs all, and so does pytest
-by itself. `--costs=tests/costs.tsv` writes that file anew from what ran.
+by itself. `--costs=tests/costs.tsv` writes that file anew from what ran, a sample included. Costs
+are seconds of processor time, with set-up and started programs: a busy machine changes them little.
 
 Tests marked `timing` rest on time, scheduling, a port or a free core, so they come after all others
 and may be repeated twice; `scripts/run_tests.py` runs them one at a time. No other test may be
@@ -11,9 +12,10 @@ repeated.
 
 from __future__ import annotations
 
+import gc
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
@@ -21,11 +23,12 @@ import pytest
 
 from sightline.core.installation import has_pages
 from support.campaigns import CAMPAIGNS
+from support.processor_time import read_processor_time
 
 REPEATS = 2
 KEY = pytest.StashKey[float]()
 COSTS = Path(__file__).parents[1] / "costs.tsv"
-_LEAST_S = 2.0  # functions whose cases take less in all are not in that file
+_LEAST_S = 0.5  # functions whose cases take less in all are not in that file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,6 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = set(first.values())
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = [item for item in items if item in chosen]
+    if config.getoption("--costs") is not None:
+        cases = Counter(name_function(item.nodeid) for item in items)
+        for item in items:
+            item.user_properties.append(("cases", cases[name_function(item.nodeid)]))
     if (seconds := config.getoption("--sample")) is not None and not CAMPAIGNS:
         chosen = set(choose_sample(items, read_costs(COSTS), seconds))
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
@@ -73,13 +80,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="the HTML pages are not built: no npm"))
 
 
+def pytest_collection_finish() -> None:
+    """What is collected stays: to look through 14,000 tests for cycles takes half a second."""
+    gc.collect()
+    gc.freeze()
+
+
+def name_function(case: str) -> str:
+    """The test function of a case."""
+    return case.split("[")[0].split("@")[0]
+
+
 def choose_sample(
     items: Iterable[pytest.Item], costs: dict[str, float], seconds: float
 ) -> list[pytest.Item]:
     """The items without those cases of long functions that take more than so many seconds."""
     cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        cases[item.nodeid.split("[")[0]].append(item)
+        cases[name_function(item.nodeid)].append(item)
     chosen = []
     for function, every in cases.items():
         most = max(1, int(seconds / costs[function])) if function in costs else len(every)
@@ -97,15 +115,40 @@ def read_costs(path: Path) -> dict[str, float]:
 def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
     """What a case of each function takes, in seconds, where all its cases take some time."""
     spent: dict[str, list[float]] = defaultdict(list)
+    cases: dict[str, int] = {}
     for report in reports:
         if report.when == "call":
-            spent[report.nodeid.split("[")[0].split("@")[0]].append(report.duration)
+            name = name_function(report.nodeid)
+            told = report.user_properties
+            spent[name].append(sum(float(str(value)) for key, value in told if key == "seconds"))
+            cases[name] = next(int(str(value)) for key, value in told if key == "cases")
+    means = {name: sum(each) / len(each) for name, each in sorted(spent.items())}
     rows = [
-        f"{name}\t{sum(each) / len(each):.2f}"
-        for name, each in sorted(spent.items())
-        if sum(each) >= _LEAST_S and len(each) > 1
+        f"{name}\t{mean:.3f}"
+        for name, mean in means.items()
+        if mean * cases[name] >= _LEAST_S and cases[name] > 1
     ]
     path.write_text("\n".join(["function\tseconds a case", *rows, ""]), encoding="utf-8")
+
+
+def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
+    """Note with a test what this phase of it takes, for `--costs`."""
+    begin = read_processor_time()
+    try:
+        return (yield)
+    finally:
+        if item.config.getoption("--costs") is not None:
+            item.user_properties.append(("seconds", read_processor_time() - begin))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from count_seconds(item))
+
+
+@pytest.hookimpl(wrapper=True, specname="pytest_runtest_setup")
+def count_seconds_of_setup(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from count_seconds(item))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ What the program prints that it did is what the run must hold. One recording ser
 from __future__ import annotations
 
 import fcntl
+import importlib.util
 import json
 import os
 import platform
@@ -23,9 +24,11 @@ from support import recording
 from support.command import sightline, stats
 from support.places import EXAMPLES
 
-pytest.importorskip("torch")
 # Its recordings are made once, by one worker: another would only wait for them.
-pytestmark = pytest.mark.xdist_group("torch")
+pytestmark = [
+    pytest.mark.xdist_group("torch"),
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
 
 PY = sys.executable
 SLACK_NS = 200_000  # torch converts its clock to the wall clock once per trace
@@ -74,6 +77,10 @@ def once(factory: pytest.TempPathFactory, name: str, ranks: int, *options: str) 
         return Recorded(folder / "t.sightline", done, err)
 
 
+# A rendezvous of torchrun's takes a port, and what is said of one recording is asked in one pass.
+in_step = pytest.mark.timing
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """Steps 2 to 4 of 6 are in the trace, the others in the event file alone."""
@@ -96,6 +103,7 @@ def check_counts(run: sl.Run, done: list[dict]) -> None:
         assert own.filter(pl.col("name") == "checkpoint: after the first step").height == 1
 
 
+@in_step
 def test_two_ranks_hold_what_the_program_counted(two):
     assert [d["rank"] for d in two.done] == [0, 1]
     run = sl.open(str(two.folder))
@@ -114,7 +122,7 @@ def test_two_ranks_hold_what_the_program_counted(two):
     assert own.select("rank", "world_size").sort("rank").rows() == [(0, 2), (1, 2)]
 
 
-@pytest.mark.timing
+@in_step
 def test_each_range_lies_in_its_step_on_the_same_clock(two):
     """Ranges come from torch's trace, steps from the event file: two clocks made one."""
     host = sl.open(str(two.folder)).table("host_ops")
@@ -130,6 +138,7 @@ def test_each_range_lies_in_its_step_on_the_same_clock(two):
             assert inside["end_ns"] <= step["end_ns"] + SLACK_NS
 
 
+@in_step
 def test_each_rank_has_one_trace_and_the_launcher_none(two):
     names = sorted(p.name for p in two.folder.iterdir())
     assert sum(".torch-0.json" in n for n in names) == 2
@@ -141,6 +150,7 @@ def test_each_rank_has_one_trace_and_the_launcher_none(two):
         assert json.loads(text)["host_name"].strip() == ""
 
 
+@in_step
 def test_the_report_shows_it_all(two, tmp_path):
     outcome = sightline("report", two.folder)
     assert outcome.code == 0
@@ -164,6 +174,7 @@ def test_the_report_shows_it_all(two, tmp_path):
     assert len(text) > 100_000
 
 
+@in_step
 def test_as_a_store_it_is_the_same(two, tmp_path):
     store = tmp_path / "s.sightline"
     assert sightline("import", two.folder, "-o", store).code == 0
@@ -172,7 +183,7 @@ def test_as_a_store_it_is_the_same(two, tmp_path):
     assert first == stats("steps", store)
 
 
-@pytest.mark.timing
+@in_step
 def test_the_trace_holds_the_steps_of_the_schedule(two):
     host = sl.open(str(two.folder)).table("host_ops")
     for rank in (0, 1):
@@ -183,6 +194,7 @@ def test_the_trace_holds_the_steps_of_the_schedule(two):
         assert linears.filter(pl.col("start_ns").is_between(low - SLACK_NS, high)).height == 6
 
 
+@in_step
 def test_memory_is_recorded_where_asked_for(two):
     assert sl.open(str(two.folder)).rows("memory_events") > 10
 

@@ -461,6 +461,7 @@ def test_metrics(target: Target) -> None:
 
 
 @pytest.mark.timing
+@pytest.mark.campaign  # Prometheus itself: tests/record/monitor/test_exporter.py
 def test_prometheus_itself_has_the_numbers(target: Target, tmp_path: Path) -> None:
     needs("bpf")
     if shutil.which("prometheus") is None:

@@ -23,6 +23,7 @@ def simulated(folder: Path, planted: dict[str, float]) -> tuple[Run, int]:
     return sightline.open(*map(str, paths)), case.gains.get("slow-stage-link", 0)
 
 
+@pytest.mark.campaign  # `make test` has tests/diagnosis/test_twins.py and the pipelines below
 def test_the_slow_one_of_three_links_is_named_first(tmp_path: Path) -> None:
     run, cost = simulated(tmp_path, {"slow-stage-link": 1.5})
     first = next(f for f in sightline.findings(run) if f.gain_ns)

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sightline.subjects.kernels.launch_fill import measure_fill
+from support.campaigns import examples
 from support.rules import answers
 from support.traces import kernel, launched, opened
 
@@ -30,7 +31,7 @@ LAUNCH = st.tuples(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(launches=st.lists(LAUNCH, min_size=1, max_size=12), streams=st.integers(1, 3))
 @pytest.mark.parametrize("rule", RULES)
 def test_gains(
