@@ -25,6 +25,7 @@ def print_members(
     """
     import json
     import textwrap
+    from functools import partial
 
     from sightline.core import registry
     from sightline.core.text import make_printable
@@ -48,20 +49,14 @@ def print_members(
         _print_groups(rows, width)
         return 0
     for row in rows:
-        print(f"{row['name']:<{width}}  {row['about']}")
+        indent = " " * (width + 2)
+        wrap = partial(
+            textwrap.fill, width=80, break_on_hyphens=False, subsequent_indent=indent + "  "
+        )
+        print(wrap(f"{row['name']:<{width}}  {row['about']}"))
         for head, text in row.items():
             if head not in ("name", "about", "module"):
-                line = f"{head.replace('_', ' ')} {text}"
-                indent = " " * (width + 2)
-                print(
-                    textwrap.fill(
-                        line,
-                        80,
-                        initial_indent=indent,
-                        break_on_hyphens=False,
-                        subsequent_indent=indent + "  ",
-                    )
-                )
+                print(wrap(f"{head.replace('_', ' ')} {text}", initial_indent=indent))
         print(f"{'':<{width}}  {row['module']}")
     return 0
 
