@@ -14,12 +14,15 @@ from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
 from sightline.replay.gains import (
+    HOST,
     Change,
     Gain,
     name_next_limit,
     replay_gain,
+    replay_unslowed_gain,
     sum_windows,
 )
+from sightline.replay.moved_run import UnrecordedRun
 from sightline.timeline.callers import find_callers
 from sightline.timeline.causes import HEAT, OTHER_CLOCK, POWER
 from sightline.timeline.engine_steps import list_engine_steps
@@ -32,6 +35,8 @@ NOTABLE_PCT, CRITICAL_PCT = 5.0, 30.0
 _OF_CLOCKS = {POWER, HEAT, OTHER_CLOCK}  # what makes kernels longer, and no device idle
 # A cost that is so many times what its sentence counts says where the rest lies (ours).
 SEEN_FACTOR = 1.1
+# A gain of less than this share of the lost time has another limit behind it (ours).
+SEEN_OF_BOUND = 0.9
 MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in the analyses
 
 
@@ -114,7 +119,7 @@ def make_finding(
         if not any(caller[0] in line for line in lines):
             lines.append(f"{format_pct(caller[1])} of it comes from  {caller[0]}")
     if loss.change is not None:
-        replayed = replay_gain(run, loss.change)
+        replayed = _replay(run, loss, loss.change)
         gain_ns = max(0, min(replayed.ns, replayed.before_ns - loss.floor_ns))
         if rule.causes and not set(rule.causes) & _OF_CLOCKS:
             gain_ns = min(gain_ns, _measure_hidden(run))
@@ -153,6 +158,18 @@ def make_finding(
         method=method,
         direct_ns=loss.cost_ns + loss.behind_ns,
     )
+
+
+def _replay(run: Run, loss: Loss, change: Change) -> Gain:
+    """The gain; where the host takes much of it back, at the pace that it has unrecorded."""
+    replayed = replay_gain(run, change)
+    if replayed.ns >= SEEN_OF_BOUND * loss.bound_ns or isinstance(run, UnrecordedRun):
+        return replayed
+    limit = name_next_limit(run, replayed)
+    if limit is None or limit[0] != HOST:
+        return replayed
+    unslowed = replay_unslowed_gain(run, change)
+    return replayed if unslowed is None or unslowed.ns < replayed.ns else unslowed
 
 
 def _name_behind(loss: Loss) -> str:

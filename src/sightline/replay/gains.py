@@ -14,6 +14,7 @@ from sightline.core.algebra.window import starts_in
 from sightline.core.model.run import Run
 from sightline.replay import critical_path as path
 from sightline.replay.graph import list_nodes
+from sightline.replay.recorder_cost import contract_nodes, estimate_costs, spread_costs
 from sightline.replay.replay import (
     ANCHORS,
     Times,
@@ -27,12 +28,13 @@ from sightline.replay.resources import measure_least
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
+HOST = "the host"
 # What limits a run, by the part of its critical path.
 _LIMITS = {
-    path.HOST: "the host",
-    path.CALL: "the host",
-    path.LAUNCH: "the host",
-    path.RETURN: "the host",
+    path.HOST: HOST,
+    path.CALL: HOST,
+    path.LAUNCH: HOST,
+    path.RETURN: HOST,
     path.GAP: "the gaps between operations of a stream",
     path.EVENT: "streams that wait for each other",
     path.COMPUTE: "compute",
@@ -76,6 +78,33 @@ def replay_gain(run: Run, change: Change) -> Gain:
     least = min(measure_least(run, replayed, inside), before)
     after = measure_span(nodes, times, inside, anchors)
     return Gain(before, max(after, least), replayed)
+
+
+def replay_unslowed_gain(run: Run, change: Change) -> Gain | None:
+    """The same gain of a host that no recorder slows down; None where it is not known to do so.
+
+    A device that is busy all the time hides what its recorder takes of the host. Once much of the
+    device's work is gone, the host is the next limit, and that at its own pace.
+    """
+    bare = run.once(_list_unslowed)
+    if bare is None:
+        return None
+    inside, anchors, _ = run.once(_measure_recorded)
+    before = measure_span(bare, replay_graph(bare), inside, anchors)
+    changed = change(bare)
+    times = replay_graph(changed)
+    replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
+    least = min(measure_least(run, replayed, inside), before)
+    return Gain(before, max(measure_span(bare, times, inside, anchors), least), replayed)
+
+
+def _list_unslowed(run: Run) -> pl.DataFrame | None:
+    """The nodes without what recording cost the host, if that is known."""
+    nodes = list_nodes(run)
+    costs = estimate_costs(run, nodes)
+    if not any(cost.is_any for cost in costs.values()):
+        return None
+    return contract_nodes(nodes, spread_costs(nodes, costs))
 
 
 def replay_both(run: Run, change: Change) -> tuple[Gain, Gain]:

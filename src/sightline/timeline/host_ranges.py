@@ -7,9 +7,11 @@ import polars as pl
 from sightline.core.algebra.intervals import measure_cover_between
 from sightline.core.algebra.latest import find_next
 from sightline.core.algebra.lookup import Texts, mark_rows
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.algebra.trees import find_nearest_ancestor, find_parents
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import begins_capture, builds_graph, ends_capture
+from sightline.timeline.loader_starts import list_loader_starts
 from sightline.timeline.page_waits import list_read_back
 from sightline.timeline.runtimes import RANGE, match_runtimes
 from sightline.timeline.system_calls import keep_ranges_of_processes
@@ -70,8 +72,17 @@ def measure_held(run: Run, nodes: pl.DataFrame, waits: pl.DataFrame) -> pl.Serie
 
 def _list_loading_ranges(run: Run) -> pl.DataFrame:
     host = run.table("host_ops", [*_THREAD, "layer", "start_ns", "end_ns"])
-    loading = host.filter(list_host_names(run).match(LOADING))
-    return loading.filter(~pl.col("layer").is_in(["runtime", "driver"]))
+    names = list_host_names(run)
+    loading = host.filter(names.match(LOADING))
+    inside = loading.filter(~pl.col("layer").is_in(["runtime", "driver"]))
+    return pl.concat([inside, list_loader_starts(host, names)])
+
+
+def measure_loader_starts(run: Run) -> int:
+    """How long all threads are silent while a DataLoader starts its workers for a pass, ns."""
+    host = run.table("host_ops", [*_THREAD, "layer", "start_ns", "end_ns"])
+    starts = list_loader_starts(host, list_host_names(run))
+    return sum_column(starts.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
 
 
 def find_usual_interval(nodes: pl.DataFrame) -> int:

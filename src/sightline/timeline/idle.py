@@ -42,6 +42,7 @@ from sightline.timeline.host_ranges import (
 from sightline.timeline.idle_compilers import lend_to_helpers, name_compiling
 from sightline.timeline.idle_names import find_covering, find_longest
 from sightline.timeline.idle_runtimes import infer_runtimes
+from sightline.timeline.loader_starts import list_loader_starts
 from sightline.timeline.system_waits import cut_to_spans, list_waits_in_spans
 
 # What the operating system did with the thread, where it was recorded (timeline/system_waits.py).
@@ -431,7 +432,9 @@ def _measure_host_causes(
     syncs = syncs.filter(_begin_in_work(syncs, ops) | syncs.select(takes_long).to_series())
     kinds = {
         "compiling": lend_to_helpers(run, ranges.filter(is_compiler(names))),
-        "data_loading": ranges.filter(names.match(LOADING) & ~is_api),
+        "data_loading": pl.concat(
+            [ranges.filter(names.match(LOADING) & ~is_api), list_loader_starts(ranges, names)]
+        ).sort("start_ns"),
         **deeds,
         "allocation": ranges.filter(allocates(names) & (is_api | is_cost)),
         # What is called when nothing is left to wait for costs what the call costs, and no more:

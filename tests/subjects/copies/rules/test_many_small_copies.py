@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sightline.core.model.run import Run
 from support.copies import transfer
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import kernel, launched, opened
 
 RULE, NAME = "many-small-copies", "Memcpy HtoD (Pageable -> Device)"
@@ -53,3 +53,18 @@ def test_64_kib_are_small_and_one_byte_more_is_not(tmp_path: Path) -> None:
 
 def test_where_half_of_the_operations_are_kernels_these_set_the_pace(tmp_path: Path) -> None:
     assert_silent(copies(tmp_path, 4_096, kernels=10), RULE)
+
+
+def test_blocking_copies_one_behind_the_other(tmp_path: Path) -> None:
+    """Each call returns when its copy is done; what lies between two of them is theirs, too."""
+    name = "Memcpy DtoH (Device -> Pinned)"
+    events = [launched(0, kernel("k", 10, 10))]
+    for i in range(20):
+        at = 30 + 20 * i
+        events.append(launched(at, transfer(name, at + 4, 2, 4), api="cudaMemcpy", dur=8))
+    run = opened(tmp_path, [*events, launched(440, kernel("k", 450, 10))])
+    (found,) = answers(run, RULE)
+    assert found.cost_ns is not None
+    assert found.cost_ns >= 19 * 20_000
+    # What is left to the wait are the gaps beside the kernels.
+    assert all((f.direct_ns or 0) < 60_000 for f in answers(run, "sync-in-step"))

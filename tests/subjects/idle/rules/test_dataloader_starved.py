@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sightline.core.model.run import Run
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from support.traces import kernel, launched, op, opened
 
 IN_PROCESS = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -71,3 +73,37 @@ def test_under_10_percent_of_the_window(tmp_path: Path) -> None:
 def test_without_cpu_activity_it_is_not_judged(tmp_path: Path) -> None:
     run = opened(tmp_path, [kernel("a", 10, 100), kernel("b", 470, 100)])
     assert_abstains(run, "dataloader-starved", "no CPU activity was recorded")
+
+
+def passes(folder: Path, *, silent_ms: int, last_ms: int = 20) -> Run:
+    """Three passes over a loader with workers, of three batches of 2 ms with ten launches each.
+
+    Before the first batch of a pass the thread is silent, and the last `__next__` finds none.
+    """
+    events = []
+    at = 0
+    for _ in range(3):
+        at += silent_ms * 1000
+        for batch in range(4):
+            took = last_ms * 1000 if batch == 3 else 100
+            events.append(op(WITH_WORKERS, at, took))
+            at += took
+            for _ in range(10 if batch < 3 else 0):
+                events.append(launched(at, kernel("a", at + 10, 150)))
+                at += 200
+    return opened(folder, events)
+
+
+def test_workers_that_are_started_for_each_pass(tmp_path: Path) -> None:
+    """Of three passes the second and third are in the window with their silence of 60 ms."""
+    (found,) = answers(passes(tmp_path, silent_ms=60), "dataloader-starved")
+    assert "start its workers, pass after pass" in found.summary
+    assert (found.fix or "").startswith("DataLoader(..., persistent_workers=True), which keeps")
+    assert found.cost_ns == pytest.approx(2 * (60 + 20) * 1e6, rel=0.02)
+    assert found.gain_ns == pytest.approx(2 * (60 + 20) * 1e6, rel=0.02)
+
+
+def test_a_loader_that_goes_on_at_once_starts_nothing(tmp_path: Path) -> None:
+    (found,) = answers(passes(tmp_path, silent_ms=2), "dataloader-starved")
+    assert "next batch" in found.summary
+    assert (found.fix or "").startswith("raise num_workers")

@@ -62,6 +62,22 @@ def cats(*lengths: int) -> list[Op]:
     return [op("aten::cat", [[4, 8, n, 64], [4, 8, 1, 64]], "2") for n in lengths]
 
 
+def anomaly() -> list[Op]:
+    """What autograd's engine asks of a gradient where anomalies are looked for."""
+    return [
+        around("aten::isnan", op("aten::ne", X, X)),
+        around("aten::_is_any_true", op("aten::any", X)),
+        around("aten::item", op("aten::_local_scalar_dense", kernel="Memcpy DtoH")),
+    ]
+
+
+def sort_and_slice(few: int) -> list[Op]:
+    """A sort of rows of 32,000 numbers, and the first few of each."""
+    rows = [8, 32_000]
+    taken = Op("aten::slice", (rows, "1", "0", str(few), "1"), kernel=None)
+    return [op("aten::sort", rows, "-1", "True"), taken]
+
+
 ADDED = ("0", T([500_000], LONG))
 TABLE = T([4096], LONG)  # indices of an embedding
 
@@ -123,6 +139,10 @@ CASES: dict[str, tuple[list[Op], list[Op]]] = {
         [op("aten::_conv_depthwise2d", IMAGE, [64, 1, 3, 3])],
         [CONV],
     ),
+    "anomaly-detection": (
+        [FORWARD, backward("GeluBackward0", 7, *anomaly())],
+        [FORWARD, *anomaly()],
+    ),
     "gradients-cleared": (
         [around("Optimizer.zero_grad#SGD.zero_grad", op("aten::zero_", X), category=MARK)],
         [op("aten::zero_", X)],
@@ -169,6 +189,7 @@ CASES: dict[str, tuple[list[Op], list[Op]]] = {
         each("sort _softmax cumsum", [8, 32_000]),
         each("sort _softmax cumsum", [8, 1000]),
     ),
+    "sort-for-few": (sort_and_slice(50), sort_and_slice(2001)),
     "largest-by-topk": ([op("aten::topk", X, "1", "-1")], [op("aten::topk", X, "2", "-1")]),
     "cast-there-and-back": (
         [op("aten::copy_", X, T(X, HALF)), op("aten::silu", X), op("aten::copy_", T(X, HALF), X)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sightline.core.model.run import Run
-from support.rules import assert_silent, assert_speaks
+from support.rules import answers, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, op, opened
 
 RULE = "dtype-casts"
@@ -68,3 +68,22 @@ def test_a_device_that_waits_for_launches_gains_nothing_by_shorter_kernels(tmp_p
 
 def test_a_recording_without_a_device(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, [call("cudaMalloc", 0, 5)]), RULE)
+
+
+def test_the_host_goes_with_its_casts(tmp_path: Path) -> None:
+    """Twenty pairs of a cast of 100 µs and a kernel of 10, for each of which the host needs 50.
+
+    Without the casts the host is the limit: 20 × 50 µs, and not 20 × 100.
+    """
+    work, at = [], 0
+    for i in range(20):
+        work += [
+            op("aten::to", at, 50),
+            op("aten::_to_copy", at + 1, 48),
+            launched(at + 40, kernel("copy_kernel", 60 + 110 * i, 100)),
+            launched(at + 90, kernel("b", 160 + 110 * i, 10)),
+        ]
+        at += 100
+    (found,) = answers(opened(tmp_path, work), RULE)
+    assert found.gain_ns is not None
+    assert 1_000_000 <= found.gain_ns <= 1_300_000

@@ -29,6 +29,11 @@ _PID = 0  # a file is of one process, and before JAX 0.9 or so does not say whic
 _PYTHON_LINE = re.compile(r"^python[\d.]*$")  # the thread of a program that Python runs
 _CALL = re.compile(r"^(?:cu|hip|cuda|ze)[A-Z]\w*$")
 _DETAIL = re.compile(r"(\w+)[:=]([\w.,]+)")
+# The same with the graph that it launches behind it: cuGraphLaunch (CudaGraph:6).
+_CALL_OF = r"^((?:cu|hip)[A-Z]\w*)(?: \(.*\))?$"
+# What the host's record of a launch is called, by what it launches.
+_LAUNCHES = {"kernel": "cuLaunchKernel", "memcpy": "cuMemcpyAsync", "memset": "cuMemsetAsync"}
+_FILL = re.compile(r"Memset\b")
 _KINDS = {"H2D": "HtoD", "D2H": "DtoH", "D2D": "DtoD", "P2P": "PtoP", "H2H": "HtoH"}
 _COPY = re.compile(r"(Host|Device)To(Host|Device)")
 _VENDORS = {"amd": "amd", "nvidia": "nvidia", "intel": "intel"}
@@ -195,6 +200,8 @@ def _place_work(found: Iterable[operations.Work | Event], device: int, tables: _
 def _describe_work(event: Event) -> dict[str, Any]:
     facts = event.facts
     copied, filled = facts.get("memcpy_details"), facts.get("memset_details")
+    # Fills of what is recorded without details have the name that CUPTI's records get.
+    is_fill = not facts.get("kernel_details") and _FILL.match(event.name) is not None
     details = _read_details(str(facts.get("kernel_details") or copied or filled or ""))
     sizes: dict[str, int | None] = {}
     for shape in ("grid", "block"):
@@ -208,7 +215,7 @@ def _describe_work(event: Event) -> dict[str, Any]:
     return {
         "start_ns": event.start_ns,
         "end_ns": event.end_ns,
-        "kind": "memcpy" if copied else "memset" if filled else "kernel",
+        "kind": "memcpy" if copied else "memset" if filled or is_fill else "kernel",
         "name": event.name,
         "correlation_id": _number(facts.get("correlation_id")),
         **sizes,
@@ -271,6 +278,7 @@ def _build(tables: _Tables) -> dict[str, pl.DataFrame]:
         .with_columns(moved)
         .sort("start_ns", "end_ns", maintain_order=True)
     )
+    host = _name_launches(host, ops)
     calls = host.filter(pl.col("correlation_id").is_not_null() & (pl.col("layer") == "runtime"))
     row = find_first_rows(calls, ops, "correlation_id", [])
     ranges = tabulate(tables.ranges, _RANGES).with_columns(moved)
@@ -298,6 +306,33 @@ def _build(tables: _Tables) -> dict[str, pl.DataFrame]:
             orient="row",
         ),
     }
+
+
+def _name_launches(host: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """The host's rows, where calls of the driver that launch are named as calls.
+
+    XLA gives the record of such a call the name of what it launches: a kernel's, or MemcpyH2D
+    (xla/backends/profiler/gpu/cupti_tracer.cc, AddKernelEventUponApiExit). Which of the driver's
+    calls it was, is not recorded. A call that launches a graph has its own name, with the graph's.
+    """
+    launched = host.join(
+        ops.select("correlation_id", "kind").unique("correlation_id", keep="first"),
+        on="correlation_id",
+        how="left",
+        maintain_order="left",
+    )
+    named = pl.col("name").cast(pl.String)
+    is_call = pl.col("layer") == "runtime"
+    with_graph = named.str.extract(_CALL_OF)
+    found = pl.coalesce(
+        with_graph, pl.col("kind").replace_strict(_LAUNCHES, default=None, return_dtype=pl.String)
+    )
+    is_renamed = ~is_call & pl.col("correlation_id").is_not_null() & found.is_not_null()
+    return launched.with_columns(
+        layer=pl.when(is_renamed).then(pl.lit("runtime")).otherwise("layer"),
+        name=pl.when(is_renamed).then(found).otherwise(named),
+        range_kind=pl.when(~is_renamed).then("range_kind"),
+    ).drop("kind")
 
 
 def _find_shift(tables: _Tables) -> int:

@@ -24,6 +24,7 @@ from sightline.diagnosis.build import (
 )
 from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.diagnosis.operators import find_main_operator
+from sightline.diagnosis.ranking import REST
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
 from sightline.subjects.copies.link import find_fastest_rate, measure_link
@@ -32,6 +33,7 @@ from sightline.timeline.copies import ran_enough, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 
+_MOSTLY = 10  # times as much as what is seen (as sync-in-step's)
 _MOST_ONCE = 2  # copies of one kind that are no loop's (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
@@ -107,6 +109,8 @@ def find_exposed_copies(
                 "ranks": copies.get_column("rank").unique().sort().to_list(),
                 "copy_kind": copies.item(0, "copy_kind"),
                 "src_kind": copies.item(0, "src_kind"),
+                # Most of its gaps is what the host does next, whose name is nearer to the cause.
+                **({REST: True} if gaps.behind_ns > _MOSTLY * gaps.cost_ns else {}),
             },
             calls=copies.select(host_op_id="launch_id", ns=pl.col("end_ns") - pl.col("start_ns")),
         ),

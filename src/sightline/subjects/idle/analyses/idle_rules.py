@@ -19,6 +19,8 @@ profiler-overhead      profiler_overhead
 allocator-churn        allocation
 pageable-copies        host_sync behind a copy from pageable memory, or slow_launch of one
 d2h-in-step            host_sync behind a copy to the host of more than 64 KiB
+many-small-copies      host_sync between two copies of at most 64 KiB, on a device of which most
+                       operations are such copies
 sync-in-step           host_sync otherwise
 late-sender            late_sender
 blocked-on-io          blocked_io
@@ -88,10 +90,18 @@ def run(run: Run) -> pl.DataFrame:
         ops.select(*_BY, "kind", "start_ns", "end_ns").group_by(_BY).agg(median_ns=length.median())
     )
     gaps = gaps.join(median, on=_BY, how="left")
-    bound = _find_launch_bound(run, ops.select(_BY).with_columns(copies.get_column("copy")))
-    gaps = gaps.join(bound, on=_BY, how="left").with_columns(first=_is_in_first_step(run, gaps))
+    small = (
+        ops.select(_BY)
+        .with_columns(copies.get_column("copy"))
+        .group_by(_BY)
+        .agg(mostly_small=(pl.col("copy") == causes.SMALL).fill_null(value=False).mean() > 0.5)
+    )
+    bound = _find_launch_bound(run, small)
+    gaps = gaps.join(bound, on=_BY, how="left").join(small, on=_BY, how="left")
+    gaps = gaps.with_columns(first=_is_in_first_step(run, gaps))
     gaps = gaps.with_columns(again=_is_recompilation(run, gaps))
     waits = pl.col("cause") == "host_sync"
+    both_small = (pl.col("copy") == causes.SMALL) & (pl.col("next_copy") == causes.SMALL)
     # A part longer than the pace of launching is something that the host did once.
     late = pl.col("cause").is_in(["host_late", "launch_latency"]) & (
         pl.col("duration_ns") <= pl.col("pace_ns")
@@ -111,11 +121,12 @@ def run(run: Run) -> pl.DataFrame:
         causes.PAGEABLE: (waits & (pl.col("copy") == causes.PAGEABLE))
         | ((pl.col("cause") == "slow_launch") & (pl.col("next_copy") == causes.PAGEABLE)),
         causes.DOWNLOAD: waits & (pl.col("way") == "DtoH") & (pl.col("size") > SMALL_BYTES),
+        causes.SMALL: (waits & pl.col("mostly_small") & both_small)
+        | (late & (pl.col("bound") == causes.SMALL)),
         causes.SYNCHRONISATION: waits,
         causes.LATE_SENDER: pl.col("cause") == "late_sender",
         causes.INPUT_OUTPUT: pl.col("cause") == "blocked_io",
         causes.LOCK: pl.col("cause") == "lock_wait",
-        causes.SMALL: late & (pl.col("bound") == causes.SMALL),
         causes.LAUNCHES: late & (pl.col("bound") == causes.LAUNCHES),
         causes.FIRST_STEP: (pl.col("cause") == "host_late") & pl.col("first"),
         causes.HOST: pl.col("cause") == "host_late",
@@ -150,24 +161,18 @@ def _is_recompilation(run: Run, gaps: pl.DataFrame) -> pl.Series:
     return marked.select((mine & (mine.sum().over("rank") > 1)).alias("again")).to_series()
 
 
-def _find_launch_bound(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
-    """Devices that are launch-bound, and whether by small copies.
-
-    `ops` are the device's operations, with the rule of each one that is a `copy`.
-    """
+def _find_launch_bound(run: Run, small: pl.DataFrame) -> pl.DataFrame:
+    """Devices that are launch-bound, and whether by small copies (`mostly_small` of a device)."""
     if not run.rows("host_ops"):
         types = {"rank": pl.Int64, "device_id": pl.Int64, "bound": pl.String, "pace_ns": pl.Float64}
         return pl.DataFrame(schema=types)
-    small = ops.group_by(_BY).agg(
-        small=(pl.col("copy") == causes.SMALL).fill_null(value=False).mean()
-    )
     return (
         run.ask("launch_pressure")
         .filter("launch_bound")
         .join(small, on=_BY)
         .select(
             *_BY,
-            bound=pl.when(pl.col("small") > 0.5)
+            bound=pl.when("mostly_small")
             .then(pl.lit(causes.SMALL))
             .otherwise(pl.lit(causes.LAUNCHES)),
             pace_ns=PACE_INTERVALS * pl.col("median_interval_ns"),

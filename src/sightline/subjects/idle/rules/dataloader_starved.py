@@ -12,6 +12,9 @@ Evidence
     of the gap (`sightline stats idle_rules`, rule dataloader-starved). The gain is a replay in
     which the loader takes no time.
 
+    Before the first batch of a pass over a loader with workers the thread is silent while they are
+    forked: that is loading, too (timeline/loader_starts.py).
+
 Threshold
     Over 10 % of the window (XProf: a step is input-bound where infeed is at or above 10 %).
 
@@ -41,7 +44,7 @@ from sightline.diagnosis.build import Advice, Evidence, Loss, abstain, make_find
 from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.replay import shorten_thinking
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import measure_loading
+from sightline.timeline.host_ranges import measure_loader_starts, measure_loading
 
 RULE = Rule(
     "dataloader-starved",
@@ -52,6 +55,10 @@ RULE = Rule(
 )
 
 LOADING_PCT = 10.0
+_KEEP = (
+    "DataLoader(..., persistent_workers=True), which keeps the workers and what they hold between "
+    "passes; or one iterator for several passes (a sampler that repeats)"
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -65,6 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
     if mine is None:
         return
 
+    starts = 2 * measure_loader_starts(run) > mine.cost_ns
+
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return shorten_thinking(nodes, measure_loading(run, nodes))
 
@@ -72,14 +81,23 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         f"The GPU is idle for {format_pct(mine.pct)} of the window while the launching thread "
-        "waits for the next batch in the DataLoader.",
+        + (
+            "waits for the DataLoader to start its workers, pass after pass."
+            if starts
+            else "waits for the next batch in the DataLoader."
+        ),
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading"), calls=mine.calls),
         Advice(
-            fix="raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to "
+            fix=_KEEP
+            if starts
+            else "raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to "
             "the GPU on a side stream, or move decoding out of __getitem__",
             verify="sightline stats idle AFTER: total_ns of data_loading",
-            cause="loading a batch takes longer than the GPU needs to process one"
+            cause="each pass over the DataLoader starts its workers, and ends them behind the last "
+            "batch"
+            if starts
+            else "loading a batch takes longer than the GPU needs to process one"
             + (
                 "; the training process loads it itself (num_workers=0)"
                 if _loads_in_process(mine.host_op)

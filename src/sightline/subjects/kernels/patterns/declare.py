@@ -27,7 +27,8 @@ class Pattern:
     `find` gives the matches in the columns MATCHES: a call, the number of the match that it is part
     of, and what one match keeps at least, by the bytes that still have to move and in ns. `rule`
     speaks of it. `with_backward`: the kernels of the calls' backward operators are part of it.
-    `with_host`: calls go away with their kernels, and so does what the host does for them.
+    `with_host`: calls go away with their kernels, and so does what the host does for them, and in
+    `ranges` (rank, pid, tid, start_ns, end_ns), where that is elsewhere.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Pattern:
     confidence: str = "medium"
     with_backward: bool = True
     with_host: bool = True
+    ranges: Callable[[Calls], pl.DataFrame] | None = None
 
 
 def make_matches(rows: Iterable[tuple[int, int, float, float]]) -> pl.DataFrame:

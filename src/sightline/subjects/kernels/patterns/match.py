@@ -41,12 +41,18 @@ def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
                 confidence=pattern.confidence,
                 is_bound=True,
                 with_host=pattern.with_host,
+                host=_list_ranges(run, pattern),
                 also_launch_bound=pattern.with_host,
                 title=pattern.title,
                 where={"pattern": pattern.name},
             )
             if found:
                 yield found
+
+
+def _list_ranges(run: Run, pattern: Pattern) -> pl.DataFrame | None:
+    calls = list_calls(run)
+    return None if pattern.ranges is None or calls is None else pattern.ranges(calls)
 
 
 def list_patterns(run: Run) -> list[tuple[Pattern, pl.DataFrame]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.subjects.kernels.patterns.calls import Calls
+from sightline.subjects.kernels.patterns.calls import BACKWARD, Calls
 from sightline.subjects.kernels.patterns.declare import MATCHES, Pattern, keep_nothing, make_matches
 from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
@@ -26,6 +26,12 @@ _LEAST_WORDS = 2 * _FUSED_WORDS  # ours: SGD has less, and little to gain
 # Operators that make a tensor of nothing but numbers (PyTorch, "Creation Ops").
 _MADE = r"^aten::(?:zeros|ones|full|rand|randn|randint|randperm|arange|eye|linspace)(?:_like)?$"
 _FROM_HOST = r"HtoD|HostToDevice"
+# What the engine asks of each gradient where anomalies are looked for: isnan, whether there is any,
+# and its value on the host (torch/csrc/autograd/engine.cpp, AnomalyMode::should_check_nan).
+_CHECK = r"^aten::(?:isnan|_is_any_true|item)$"
+_ASKED = r"^aten::_is_any_true$"
+# An operator begins its first part within this time, recorded or not (ours: usual are 2 to 5 µs).
+_USUAL_NS = 20_000
 
 
 def _find_cleared_gradients(calls: Calls) -> pl.DataFrame:
@@ -85,7 +91,57 @@ def _find_made_on_host(calls: Calls) -> pl.DataFrame:
     return keep_nothing(calls.table.filter(pl.col("call").is_in(meant.implode())))
 
 
+def _find_anomaly_checks(calls: Calls) -> pl.DataFrame:
+    """isnan, any and item that autograd's engine asks of each gradient."""
+    host = calls.run.columns("host_ops", ["host_op_id"])
+    ids, names = host.get_column("host_op_id"), list_host_names(calls.run)
+    asked = ids.filter(names.match(_ASKED))
+    nodes = ids.filter(names.match(BACKWARD))
+    if asked.is_empty() or find_host_ancestor(calls.run, asked, nodes).null_count() == asked.len():
+        return make_matches(())
+    inside = _select_in(calls, _CHECK)
+    return keep_nothing(inside.drop_nulls("node"))
+
+
+def _list_stack_traces(calls: Calls) -> pl.DataFrame:
+    """Where operators of the forward pass note the Python stack, as they do for anomalies.
+
+    What autograd records makes its node before anything else, and the node takes the stack then
+    (torch/csrc/autograd/function.h): the operator's first part, or its end, is late.
+    """
+    columns = ["rank", "pid", "tid", "layer", "depth", "start_ns", "end_ns", "sequence_id"]
+    host = calls.run.columns("host_ops", columns).filter(pl.col("layer") == "op")
+    thread = ["rank", "pid", "tid"]
+    late = (
+        host.sort(*thread, "start_ns", "depth")
+        .with_columns(
+            next=pl.col("start_ns").shift(-1).over(thread),
+            deeper=pl.col("depth").shift(-1).over(thread) > pl.col("depth"),
+        )
+        .drop_nulls("sequence_id")
+        .with_columns(
+            start_ns=pl.col("start_ns") + _USUAL_NS,
+            end_ns=pl.when(pl.col("deeper")).then("next").otherwise("end_ns"),
+        )
+    )
+    return late.filter(pl.col("end_ns") > pl.col("start_ns")).select(*thread, "start_ns", "end_ns")
+
+
 PATTERNS = (
+    Pattern(
+        "anomaly-detection",
+        "Anomaly detection is on",
+        _find_anomaly_checks,
+        cause="autograd looks for NaN in every gradient of the backward pass and waits for the "
+        "answer, and each operator of the forward pass notes the Python stack",
+        fix="torch.autograd.set_detect_anomaly(False), and no detect_anomaly() around the step: "
+        "switch it on to find a NaN, and off again",
+        source="PyTorch Performance Tuning Guide: Disable debugging APIs; torch.autograd: "
+        "detect_anomaly",
+        confidence="high",
+        with_backward=False,
+        ranges=_list_stack_traces,
+    ),
     Pattern(
         "gradients-cleared",
         "Gradients cleared instead of dropped",

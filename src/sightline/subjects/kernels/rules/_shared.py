@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.intervals import measure_cover
 from sightline.core.algebra.lookup import Texts, find_rows, keep_rows
 from sightline.core.algebra.order import sort_rows
 from sightline.core.algebra.scalars import find_largest
@@ -25,6 +26,8 @@ from sightline.diagnosis.build import (
     make_finding,
 )
 from sightline.replay.gains import sum_windows
+from sightline.replay.graph import list_nodes
+from sightline.replay.host_changes import remove_ranges
 from sightline.replay.replay import (
     remove_ops,
     scale_ops,
@@ -138,6 +141,7 @@ def find_shorter_kernels(
     confidence: str = "medium",
     is_bound: bool = False,
     with_host: bool = False,
+    host: pl.DataFrame | None = None,
     also_launch_bound: bool = False,
     title: str | None = None,
     where: Mapping[str, Any] | None = None,
@@ -147,7 +151,8 @@ def find_shorter_kernels(
     `shorter` has the rows of `list_kernels` that are meant and `factor`, what of each one's length
     remains (0: the kernel is gone), or the least that may remain (`is_bound`). `summary` may use
     {share}. `with_host`: what the host does before the launch of a kernel that is gone goes too,
-    as where a compiler puts one kernel in the place of several operators. `also_launch_bound`: of
+    as where a compiler puts one kernel in the place of several operators; `host` are ranges of
+    threads that go with them (rank, pid, tid, start_ns, end_ns). `also_launch_bound`: of
     devices that wait for launches, too, where the launches go away.
     """
     if not also_launch_bound:
@@ -166,6 +171,8 @@ def find_shorter_kernels(
     factors = shorter.filter(pl.col("factor") > 0).select(ref_id="device_op_id", factor="factor")
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
+        if host is not None:
+            nodes = remove_ranges(nodes, host)
         fewer = remove_ops(_drop_thinking(nodes, gone) if with_host else nodes, gone)
         return fewer if factors.is_empty() else scale_ops(fewer, factors)
 
@@ -173,7 +180,12 @@ def find_shorter_kernels(
         run,
         rule,
         summary.format(share=format_pct(pct)),
-        Loss(cost_ns=cost, bound_ns=worst, change=without if _is_launched(run) else None),
+        Loss(
+            cost_ns=cost,
+            bound_ns=worst,
+            change=without if _is_launched(run) else None,
+            behind_ns=_measure_host(run, gone, host) if with_host else 0,
+        ),
         Evidence(
             [*_describe_groups(shorter), *extra],
             rows=_list_longest(shorter),
@@ -186,6 +198,21 @@ def find_shorter_kernels(
         is_bound=is_bound,
     )
     return next(keep_notable(run, found), None)
+
+
+def _measure_host(run: Run, gone: pl.Series, host: pl.DataFrame | None) -> int:
+    """What the host does for these operations while a device is idle, ns: no more than that."""
+    nodes = list_nodes(run)
+    calls = nodes.filter(select_calls_of(nodes, select_ops(nodes, gone)))
+    before = pl.col("start_ns") - pl.col("prev_lag_ns").fill_null(0).clip(0)
+    thread = ["rank", "pid", "tid"]
+    deeds = [calls.select(*thread, start_ns=before, end_ns="end_ns")]
+    if host is not None:
+        deeds.append(host.select(*thread, "start_ns", "end_ns"))
+    spent = measure_cover(pl.concat(deeds, how="vertical_relaxed"), ["rank"])
+    idle = run.ask("breakdown").group_by("rank").agg(pl.col("idle_ns").max())
+    both = spent.join(idle, on="rank").select(pl.min_horizontal("covered_ns", "idle_ns"))
+    return int(both.to_series().max() or 0)  # type: ignore[arg-type]
 
 
 def _drop_thinking(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

@@ -62,6 +62,16 @@ def check(run: Run) -> Iterator[Finding]:
         fix="store weights in the type that they are used in (model.to(torch.bfloat16)), or "
         "torch.compile, which fuses casts into their neighbors",
         sources=("PyTorch: Automatic Mixed Precision",),
+        host=_list_ranges(run, inside.drop_nulls()),
     )
     if found:
         yield found
+
+
+def _list_ranges(run: Run, casts: pl.Series) -> pl.DataFrame:
+    """The outermost operator of each of these casts: what the host does there goes with it."""
+    columns = ["host_op_id", "name", "rank", "pid", "tid", "start_ns", "end_ns"]
+    host = run.table("host_ops", columns)
+    asked = host.filter(pl.col("name") == "aten::to").get_column("host_op_id")
+    outer = casts if asked.is_empty() else find_host_ancestor(run, casts, asked).fill_null(casts)
+    return host.filter(pl.col("host_op_id").is_in(outer.unique().implode()))

@@ -22,8 +22,16 @@ EXPANDABLE = (
 SNAPSHOT = "torch.cuda.memory._record_memory_history() and _dump_snapshot(PATH)"
 
 
+# Beside a timeline, what takes memory is a problem where memory is short: below half of a device
+# twice as large a batch would fit (ours). A recording of memory alone was made to ask about it.
+_SHORT_SHARE = 0.5
+
+
 def find_device_peaks(run: Run) -> pl.DataFrame:
-    """The peaks of devices' memory, the largest first; no rows where none was recorded."""
+    """The peaks of devices' memory, the largest first; no rows where none was recorded.
+
+    With `has_room`: the run has a timeline, and its device far more memory than the peak.
+    """
     if not run.rows("memory_events"):
         return pl.DataFrame()
     return (
@@ -33,7 +41,27 @@ def find_device_peaks(run: Run) -> pl.DataFrame:
         )
         .drop_nulls("device_id")
         .sort("allocated_bytes", "rank", "device_id", descending=[True, False, False])
+        .join(
+            run.table("devices", ["rank", "device_id", "memory_bytes"]).unique(
+                ["rank", "device_id"], keep="first", maintain_order=True
+            ),
+            on=["rank", "device_id"],
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(
+            has_room=pl.lit(run.rows("device_ops") > 0)
+            & (
+                pl.max_horizontal("allocated_bytes", "most_reserved_bytes")
+                < _SHORT_SHARE * pl.col("memory_bytes")
+            ).fill_null(value=False)
+        )
     )
+
+
+def grade_by_room(peak: dict[str, Any]) -> str | None:
+    """A remark where memory is not short; None: by the share that could be freed."""
+    return "info" if peak["has_room"] else None
 
 
 def select_device(frame: pl.DataFrame, row: dict[str, Any]) -> pl.DataFrame:

@@ -42,6 +42,7 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding, price_par
 from sightline.subjects.memory.layer_peak import SCORES
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
+    grade_by_room,
     list_places,
     locate_device,
     name_device,
@@ -89,6 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="the backward pass needs what the forward pass computed",
                 sources=("Chen et al. (2016): sublinear memory cost",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without them, less the largest module's",
             confidence="medium",

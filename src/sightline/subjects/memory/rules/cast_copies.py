@@ -51,6 +51,7 @@ from sightline.subjects.memory.allocations import (
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     find_peak_without,
+    grade_by_room,
     list_places,
     locate_device,
     name_device,
@@ -102,6 +103,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="autocast keeps the cast of each weight until its outermost block ends",
                 sources=("PyTorch, Automatic Mixed Precision package: cache_enabled",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without these blocks",
             confidence="medium",

@@ -42,6 +42,7 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding, price_par
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     find_peak_without,
+    grade_by_room,
     list_places,
     locate_device,
     name_device,
@@ -88,6 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="each operation of the update makes a tensor of its own",
                 sources=("PyTorch, torch.optim: foreach and fused implementations",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without the step's temporaries",
             confidence="medium",

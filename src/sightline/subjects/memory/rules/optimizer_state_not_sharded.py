@@ -41,6 +41,7 @@ from sightline.core.units import format_bytes
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
+    grade_by_room,
     list_places,
     locate_device,
     select_device,
@@ -77,6 +78,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="data parallelism keeps a copy of the whole state on every rank",
                 sources=("Rajbhandari et al. (2020): ZeRO",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(held, held - held // ranks, whole, "bytes"),
             method=f"all but 1/{ranks} of the state",
             confidence="medium",

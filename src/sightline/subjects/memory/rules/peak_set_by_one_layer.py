@@ -48,6 +48,7 @@ from sightline.subjects.memory.layer_peak import (
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     find_peak_without_blocks,
+    grade_by_room,
     list_places,
     locate_device,
     name_device,
@@ -100,6 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="each step of a written-out expression is a tensor of its own",
                 sources=("Dao et al. (2022): FlashAttention",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
             title=None if blocks.item(0, "module") else "One function's temporaries set the peak",
             method="all events gone through again without these, in every layer and step",

@@ -45,6 +45,7 @@ from sightline.subjects.memory.allocations import (
 )
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
+    grade_by_room,
     locate_device,
     name_device,
     write_share,
@@ -100,6 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="a single large tensor is alive at the highest moment",
                 sources=("Liger Kernel (2024): fused linear cross entropy",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(block["bytes"], gain, whole, "bytes"),
             method="all events gone through again without this tensor, in every step",
         )

@@ -44,6 +44,7 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding, price_par
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     find_peak_without_blocks,
+    grade_by_room,
     locate_device,
     name_device,
     write_share,
@@ -86,6 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
                 cause="a name holds the last step's graph until it is bound to the next one",
                 sources=("PyTorch, Frequently Asked Questions: out of memory",),
             ),
+            severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without these blocks, in every step from its end",
             confidence="medium",
