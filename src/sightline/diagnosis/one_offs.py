@@ -37,10 +37,10 @@ def mark_one_offs(run: Run, found: Sequence[Finding], rules: Mapping[str, Rule])
     idle = {name for name, rule in rules.items() if rule.causes}
     if not any(f.rule in idle or _is_pause(f) for f in found):
         return list(found)
-    if 0 < run.rows("device_ops") < FEW_OPERATIONS:
-        return [_mark_single(f) if _is_pause(f) and f.cost_ns else f for f in found]
     if find_cold_pauses(run).height:
         return [_mark_first_run(f) if f.rule in idle and f.cost_ns else f for f in found]
+    if 0 < run.rows("device_ops") < FEW_OPERATIONS:
+        return [_mark_single(f) if _is_pause(f) and f.cost_ns else f for f in found]
     # What was found on one stream divides the run only where segments say so.
     known = list_steps(run)
     if run.window != REPEATING:
@@ -72,10 +72,13 @@ def _mark_single(found: Finding) -> Finding:
 
 
 def _mark_first_run(found: Finding) -> Finding:
-    """Of a first run: nothing shows that it comes again."""
+    """Of a first run: nothing shows that it comes again, so it is a remark."""
     line = "this is a first run: nothing shows that it comes again"
     return replace(
-        found, evidence=(*found.evidence, line), where={**found.where, ONCE: "first run"}
+        found,
+        evidence=(*found.evidence, line),
+        where={**found.where, ONCE: "first run"},
+        severity="info",
     )
 
 

@@ -7,6 +7,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
 from sightline.timeline import causes
+from sightline.timeline.copies import LEAST_OPERATIONS, runs_each_once
 from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steps
 from sightline.timeline.world import read_world
 
@@ -41,6 +42,10 @@ def _find_cold_pauses(run: Run) -> pl.DataFrame:
         return gaps.clear()
     window = sum_column(run.ask("breakdown"), "window_ns")
     idle = sum_column(gaps, "duration_ns")
+    if run.columns("device_ops", ("kind",)).get_column("kind").is_in(["memcpy", "memset"]).all():
+        return gaps.clear()  # nothing has run yet
+    if 2 * idle >= window and run.rows("device_ops") < LEAST_OPERATIONS and runs_each_once(run):
+        return gaps  # a handful of operations, each of which ran once
     if 100 * idle < _IDLE_PCT * window or _has_steps(run):
         return gaps.clear()
     longest = gaps.sort("duration_ns", "start_ns", descending=[True, False]).head(_PAUSES)

@@ -109,15 +109,27 @@ _FEW_COPIES = 10  # a test that moves its arguments one by one makes tens of the
 
 
 def is_too_little(run: Run) -> bool:
-    """Whether all that ran is a handful of kernels that take next to no time, and some copies."""
+    """Whether all that ran is a handful of kernels that take next to no time, and some copies.
+
+    Or kernels of which each ran once: one pass over a problem, and what was sent for it.
+    """
     used = run.columns("device_ops", ("kind", "start_ns", "end_ns"))
     kernels = int((used.get_column("kind") == "kernel").sum())
-    if not 0 < kernels < LEAST_OPERATIONS or used.height >= _FEW_COPIES * LEAST_OPERATIONS:
+    if not kernels or used.height >= _FEW_COPIES * LEAST_OPERATIONS:
+        return False
+    if kernels >= LEAST_OPERATIONS and not runs_each_once(run):
         return False
     length = pl.col("end_ns") - pl.col("start_ns")
     took = used.group_by(is_kernel=pl.col("kind") == "kernel").agg(ns=length.sum())
     computed = took.filter("is_kernel").get_column("ns").sum()
     return computed < _LITTLE_KERNELS_NS and took.get_column("ns").sum() < _LITTLE_NS
+
+
+def runs_each_once(run: Run) -> bool:
+    """Whether no kernel ran a second time."""
+    used = run.columns("device_ops", ("kind", "name"))
+    names = used.filter(pl.col("kind") == "kernel").get_column("name")
+    return names.n_unique() == names.len()
 
 
 def ran_enough(run: Run) -> bool:
