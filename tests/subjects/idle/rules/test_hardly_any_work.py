@@ -46,3 +46,22 @@ def test_launches_of_which_nothing_is_heard(tmp_path: Path) -> None:
     assert "though 20 calls launched one" in said[0].summary
     assert "cudaGetLastError" in said[0].fix
     assert not any(f.gain_ns for f in said)
+
+
+def test_weights_that_are_loaded_and_never_used(tmp_path: Path) -> None:
+    """Forty copies of 5 µs, 1 ms from one to the next, and no call that launches a kernel."""
+    up = "Memcpy HtoD (Pinned -> Device)"
+    events = [
+        launched(1_000 * i, copy(up, 1_000 * i + 20, 5, 1 << 20), api="cudaMemcpyAsync")
+        for i in range(40)
+    ]
+    first = findings(opened(tmp_path, events))[0]
+    assert first.rule == RULE
+    assert first.summary.startswith("No kernel ran, and 40 copies and memsets")
+
+
+def test_kernels_of_which_each_ran_once(tmp_path: Path) -> None:
+    events = [launched(50 * i, kernel(f"k{i}", 50 * i + 20, 3)) for i in range(20)]
+    first = findings(opened(tmp_path, events))[0]
+    assert first.rule == RULE
+    assert first.summary.startswith("20 kernels took 60.00 µs in all: too little to judge")

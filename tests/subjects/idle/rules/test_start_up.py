@@ -155,3 +155,15 @@ def test_a_pass_whose_memory_is_taken_as_it_runs_is_a_first_run(tmp_path: Path) 
 def test_a_pass_that_takes_memory_once_or_twice_is_no_first_run(tmp_path: Path) -> None:
     run = first_pass(tmp_path, takes=2)
     assert "Nothing but a first run" not in {f.title for f in findings(run)}
+
+
+def test_a_few_operations_that_each_ran_once(tmp_path: Path) -> None:
+    """Two copies and a product, and between them the host pins memory: nothing of it comes again."""
+    events = [
+        launched(0, kernel("a", 20, 3_000)),
+        call("cudaHostAlloc", 4_000, 50_000),
+        launched(55_000, kernel("b", 55_020, 5_000)),
+    ]
+    found = findings(opened(tmp_path, events))
+    assert (found[0].rule, found[0].title) == ("start-up", "Nothing but a first run")
+    assert {f.severity for f in found if not f.abstained} == {"info"}
