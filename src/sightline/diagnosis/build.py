@@ -37,6 +37,8 @@ _OF_CLOCKS = {POWER, HEAT, OTHER_CLOCK}  # what makes kernels longer, and no dev
 SEEN_FACTOR = 1.1
 # A gain of less than this share of the lost time has another limit behind it (ours).
 SEEN_OF_BOUND = 0.9
+# Runs of one program differ by as much (as in replay/unrecorded.py).
+SAME_SHARE = 0.95
 MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in the analyses
 
 
@@ -169,7 +171,9 @@ def _replay(run: Run, loss: Loss, change: Change) -> Gain:
     if limit is None or limit[0] != HOST:
         return replayed
     unslowed = replay_unslowed_gain(run, change)
-    return replayed if unslowed is None or unslowed.ns < replayed.ns else unslowed
+    # A run that would itself be shorter without its recorder is another one than was recorded.
+    is_same = unslowed is not None and unslowed.before_ns >= SAME_SHARE * replayed.before_ns
+    return unslowed if unslowed and is_same and unslowed.ns > replayed.ns else replayed
 
 
 def _name_behind(loss: Loss) -> str:

@@ -1062,7 +1062,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a protobuf whose first plane is named /host:… or /device:…',
         suffixes=('.xplane.pb', '.xplane.pb.gz'),
-        version=5,
+        version=6,
         source='https://github.com/openxla/xla/blob/main/third_party/tsl/tsl/profiler/protobuf/xplane.proto',
         supersedes=('.trace.json.gz',),
     ),

@@ -135,9 +135,15 @@ def read_exercise(folder: Path) -> Exercise:
     )
 
 
+_NAMES = {"gpu": "a GPU", "two GPUs": "a second GPU", "two CPUs": "a second CPU"}
+
+
 def _has(need: str) -> bool:
     if need == "gpu":
         return any(Path(p).exists() for p in ("/dev/nvidiactl", "/dev/kfd"))
+    if need == "two GPUs":  # NCCL refuses two ranks on one
+        nodes = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev/dri").glob("renderD*")]
+        return _has("gpu") and len(nodes) > 1
     if need == "two CPUs":
         return len(os.sched_getaffinity(0)) > 1
     return importlib.util.find_spec(need) is not None or shutil.which(need) is not None
@@ -150,4 +156,4 @@ def explain_lacks(lacks: Sequence[str]) -> str:
 
 def _name_needs(needs: Sequence[str]) -> Iterator[str]:
     for need in needs:
-        yield {"gpu": "a GPU", "two CPUs": "a second CPU"}.get(need, need)
+        yield _NAMES.get(need, need)

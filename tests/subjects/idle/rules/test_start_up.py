@@ -158,7 +158,7 @@ def test_a_pass_that_takes_memory_once_or_twice_is_no_first_run(tmp_path: Path) 
 
 
 def test_a_few_operations_that_each_ran_once(tmp_path: Path) -> None:
-    """Two copies and a product, and between them the host pins memory: nothing of it comes again."""
+    """Two kernels, and between them the host pins memory: nothing of it comes again."""
     events = [
         launched(0, kernel("a", 20, 3_000)),
         call("cudaHostAlloc", 4_000, 50_000),
