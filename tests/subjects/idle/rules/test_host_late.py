@@ -308,3 +308,16 @@ def test_a_native_program_that_works_on_its_own_is_told_so(tmp_path: Path) -> No
     assert found.cost_ns == pytest.approx(44_010_000 - 2_900_000, rel=1e-3)
     assert "where it only checks" in found.fix
     assert "--cpu-stacks perf_event" in found.fix
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("cudaMallocManaged", True), ("cudaMalloc", False)])
+def test_pages_that_host_and_device_share(tmp_path: Path, name: str, is_told: bool) -> None:
+    """Two kernels with 9 ms of the host's own work between them, in a program of C++."""
+    events = [
+        call(name, 0, 20),
+        launched(100, kernel("a", 110, 100)),
+        call("cudaDeviceSynchronize", 120, 95),
+        launched(9_300, kernel("b", 9_310, 100)),
+    ]
+    (found,) = answers(opened(tmp_path, events), "host-late")
+    assert ("1 buffer of managed memory" in str(found.evidence)) is is_told

@@ -43,7 +43,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import fit_text
-from sightline.core.units import format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
 from sightline.diagnosis.ranking import NARROW
@@ -56,7 +56,11 @@ from sightline.subjects.idle.rules._thinking import (
     split_by_function,
 )
 from sightline.timeline import causes
-from sightline.timeline.host_ranges import measure_long_calls, measure_long_thinking
+from sightline.timeline.host_ranges import (
+    list_host_names,
+    measure_long_calls,
+    measure_long_thinking,
+)
 from sightline.timeline.idle import list_system_waits
 from sightline.timeline.sleeps import list_states
 from sightline.timeline.world import read_world
@@ -77,6 +81,13 @@ _PROMPTS = r"^(?:f?getc(?:har)?|_IO_getc|f?gets|f?scanf|getline|readline)\b|buil
 _ELSE = "does something else."
 _ON_ITS_OWN = "The host works on its own between GPU calls"
 _MAYBE_AWAY = "computing, or was not scheduled"
+
+_MANAGED = r"^(?:cudaMallocManaged|cuMemAllocManaged|hipMallocManaged)(?:_v\d+)?$"
+_KEEP_PAGES = (
+    "where it touches managed memory, keep that work on the GPU, or copy what it needs "
+    "(cudaMemPrefetchAsync, cudaMemAdvise); nsys profile --cuda-um-cpu-page-faults=true "
+    "--cuda-um-gpu-page-faults=true  records the migrations. Else "
+)
 
 _CALL = re.compile(r"^(?:cuda|cu|hip|nvml|nccl|ze)[A-Z]\w*$")  # one call of a library
 
@@ -104,6 +115,13 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     collector = find_collector(run, mine)
     sampled = None if mine.place or collector else find_function(run, mine)
     place = mine.place or sampled
+    managed = _count_managed(run)
+    if managed:
+        lines = [
+            *lines,
+            f"the program takes {format_several(managed, 'buffer')} of managed memory, and no "
+            "migration was recorded: pages that the host touches come back from the GPU one by one",
+        ]
     # Of Python it is not known whether its own code or the interpreter's callees took the time.
     on_its_own = not (collector or place) and _is_in_own_code(lines) and not _is_python(run)
 
@@ -135,7 +153,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
         Advice(
             fix=collector.avoid
             if collector
-            else _shorten_own(run)
+            else (_KEEP_PAGES if managed else "") + _shorten_own(run)
             if on_its_own
             else _advise(run, mine, place, lines),
             verify="sightline stats idle AFTER: total_ns of host_late",
@@ -199,6 +217,15 @@ def _name_first(run: Run) -> str:
         "idle_rules has what is known), and move it to another thread or process, or out of the "
         "step"
     )
+
+
+def _count_managed(run: Run) -> int:
+    """How many buffers the host and the device share by pages, where nothing says what moved."""
+    moved = run.columns("device_ops", ("copy_kind",)).get_column("copy_kind").cast(pl.String)
+    if moved.str.starts_with("UVM").any():
+        return 0
+    names = list_host_names(run)
+    return int(names.match(_MANAGED).sum())
 
 
 def _shorten_own(run: Run) -> str:
