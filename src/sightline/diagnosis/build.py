@@ -59,7 +59,7 @@ class Loss:
     `change` takes the problem out of the dependency graph, and the gain is the replay's; where
     nothing can be replayed, `bound_ns` is the gain: the lost time of the slowest device. What is
     hidden and not gone still takes `floor_ns`: no window gets shorter than that. `behind_ns` is
-    idle time in the same places that may follow from it, or from what the host did next.
+    idle time in the same places that may follow from it, or from what the host did next (`behind`).
     """
 
     cost_ns: int
@@ -67,6 +67,7 @@ class Loss:
     change: Change | None = None
     floor_ns: int = 0
     behind_ns: int = 0
+    behind: str = "the rest of the same gaps, in which the host goes on"
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def make_finding(
     cost_ns = min(max(loss.cost_ns, gain_ns), windows)
     pct = 100 * cost_ns / windows
     if loss.behind_ns and cost_ns >= SEEN_FACTOR * loss.cost_ns:
-        lines.insert(0, _name_behind(loss))
+        lines.insert(0, _name_behind(loss, cost_ns))
     return build_finding(
         rule,
         summary,
@@ -176,11 +177,11 @@ def _replay(run: Run, loss: Loss, change: Change) -> Gain:
     return unslowed if unslowed and is_same and unslowed.ns > replayed.ns else replayed
 
 
-def _name_behind(loss: Loss) -> str:
-    """Where the cost lies that the finding's sentence does not count."""
+def _name_behind(loss: Loss, cost_ns: int) -> str:
+    """Where the cost lies that the finding's sentence does not count: no more than it is."""
+    rest = min(loss.behind_ns, cost_ns - loss.cost_ns)
     return (
-        f"of its cost {format_ns(loss.cost_ns)} is that time, and {format_ns(loss.behind_ns)} the "
-        "rest of the same gaps, in which the host goes on"
+        f"of its cost {format_ns(loss.cost_ns)} is that time, and {format_ns(rest)} {loss.behind}"
     )
 
 
