@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.profiled import ISSUE, LATENCY, SM, STALL, TIME, opened, profiled, with_code
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-stall"
 METRICS = {LATENCY: 10.0, STALL.format("barrier"): 4.0, ISSUE: 0.3, SM: 30.0}
@@ -88,3 +88,21 @@ def test_no_more_than_the_unused_issue_slots(tmp_path: Path) -> None:
         evidence=["long_scoreboard: 6.0 of 10.0 cycles"],
         fix="coalesce the loads",
     )
+
+
+@pytest.mark.parametrize(("sectors", "is_narrow"), [(1000, True), (4000, False)])
+def test_loads_of_one_byte_a_thread(tmp_path: Path, sectors: float, is_narrow: bool) -> None:
+    """A request of 32 threads for 32 bytes is one sector, and all of it is used."""
+    loads = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
+    metrics = {
+        LATENCY: 10.0,
+        STALL.format("long_scoreboard"): 8.0,
+        ISSUE: 0.3,
+        SM: 30.0,
+        loads.format("requests"): 1000.0,
+        loads.format("sectors"): sectors,
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio": 32.0,
+    }
+    (found,) = answers(profiled(tmp_path, metrics), RULE)
+    assert ("a thread loads 1 byte at once" in found.summary) is is_narrow
+    assert ("uchar4" in (found.fix or "")) is is_narrow

@@ -28,34 +28,50 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
+from sightline.core.units import format_pct, format_several
+from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import make_findings
 from sightline.diagnosis.stall_advice import advise_on_stall
 
+_FOR_LOADS = "long_scoreboard"
+_WIDEN = (
+    "load and store 4 to 16 bytes a thread (uchar4, uint4) and work on all of them: as many "
+    "instructions then carry so many times the data, and more of it is under way"
+)
+
 RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8
 SHARE_PCT = 30.0
 LINE_PCT = 10.0
+# A warp's load of one byte a thread asks for one sector of 32 bytes, and uses all of it; of two
+# bytes for two (Nsight Compute, Kernel Profiling Guide, "Memory Tables": sectors per request).
+_OF_LOADS = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
+_REQUESTS, _SECTORS = _OF_LOADS.format("requests"), _OF_LOADS.format("sectors")
+_USED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+_NARROW_SECTORS, _WHOLE_SECTOR = 2.2, 28
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and reason."""
-    every = load_cases(run, (_LATENCY,), "--section WarpStateStats")
+    every = load_cases(
+        run, (_LATENCY,), "--section WarpStateStats", (_REQUESTS, _SECTORS, _USED_BYTES)
+    )
     if not every:
         return
     by_id = {c.kernel_id: c for c in every}
     places = _places(run) if run.rows("pc_samples") else {}
     issue = {c.kernel_id: c for c in load_cases(run, (_ISSUE,), "--section SchedulerStats")}
+    narrow = _find_narrow(every)
     hits = []
     stalls = run.ask("stalls").filter(
         (pl.col("family") == "counters")
@@ -75,6 +91,8 @@ def check(run: Run) -> Iterator[Finding]:
         place = places.get((kernel, reason))
         if place:
             evidence += f"; most at {place}"
+        if reason == _FOR_LOADS and kernel in narrow:
+            evidence += f"; a thread loads {format_several(narrow[kernel], 'byte')} at once"
         estimate = min(row["share_pct"], case.headroom, 100 * (1 - active))
         hits.append(Hit(case, estimate, None, evidence, reason, is_symptom=True))
     yield from make_findings(
@@ -82,9 +100,25 @@ def check(run: Run) -> Iterator[Finding]:
         hits,
         every,
         lambda h: f"Warps wait {advise_on_stall(h.subject)[0]}: {h.evidence}.",
-        lambda h: advise_on_stall(h.subject)[1],
+        lambda h: (
+            _WIDEN
+            if h.subject == _FOR_LOADS and h.case.kernel_id in narrow
+            else advise_on_stall(h.subject)[1]
+        ),
         "sightline stats stalls AFTER: a smaller share of this reason",
     )
+
+
+def _find_narrow(cases: Sequence[Case]) -> dict[int, int]:
+    """The kernels whose loads from global memory are of one or two bytes a thread, and how many."""
+    found = {}
+    for case in cases:
+        requests, sectors, used = (case.get(m) for m in (_REQUESTS, _SECTORS, _USED_BYTES))
+        if not requests or sectors is None or used is None or used < _WHOLE_SECTOR:
+            continue
+        if sectors <= _NARROW_SECTORS * requests:
+            found[case.kernel_id] = max(1, round(sectors / requests))
+    return found
 
 
 def _places(run: Run) -> dict[tuple[int, str], str]:
