@@ -9,6 +9,7 @@ import pytest
 
 from attack.recorded_seeds import WHOLE
 from formats import test_gtpin as gtpin
+from formats import test_stack_formats as stacks
 from sightline.core import registry
 from sightline.core.model.declare import ImportOptions
 from sightline.core.model.source import Source
@@ -22,6 +23,7 @@ KNOWN = {
     "aiperf.json": json.dumps(served.AIPERF),
     "guidellm.json": json.dumps(served.GUIDELLM),
     "instcount.txt": gtpin.COUNTS,
+    **{name: stacks.FORMATS[name] for name in ("iaprof", "unitrace_stalls", "rocprof_pc")},
 }
 LOST = [
     # (recording, what stands there, what stands there then, kind)
@@ -51,6 +53,29 @@ LOST = [
     ("smi_dmon/pmon.txt", "train.py\n", "train.py", "damaged_lines"),
     ("deepspeed_flops/whole", "2.5 K\nfwd", "2.5 Kfwd", "damaged_lines"),
     ("deepspeed_flops/whole", "5.66 TFLOPS\n", "5.66 TFLOPS", "damaged_lines"),
+    ("iaprof", "string\t3\tgemm.cl", "string\t-\tgemm.cl", "missing_names"),
+    ("iaprof", "launch\n", "launch", "damaged_lines"),
+    ("unitrace_stalls", "   0,                 5", "   0,               ", "damaged_lines"),
+    ("rocprof_pc", "ops.cpp:133", "ops.cpp:13x", "damaged_lines"),
+    ("rocprof_pc", '(0)","/src', "(0", "damaged_lines"),
+    ("rocprof_legacy/results.txt", ":10\n", ":10", "damaged_lines"),
+    ("rocprof_legacy/results.txt", ":4242\n", ":42", "damaged_lines"),
+    ("rocprof_legacy/results.txt", "0000:1000001009001 4242", "0\n", "damaged_lines"),
+    ("rocprof_legacy/results.txt", "scale(float*):20:4242", "scale(float*):20", "damaged_lines"),
+    ("kernel_log/kern.log", "node kernel: NVRM: Xid (PCI:0000:3b:00): 79", "no\n", "damaged_lines"),
+    ("gpu_burn/burn.log", "(6045 Gflop/s)   errors: 0", "(-045   errors: 0", "damaged_lines"),
+    ("gpu_burn/burn.log", "\tSummary at:", "", "damaged_lines"),
+    ("fabric_manager/fabricmanager.log", "portNum : 4\n", "portNum : 4", "damaged_lines"),
+    ("caliper/run.cali", "1.500000\n", "1.500000", "damaged_lines"),
+    ("caliper/run.cali", "time.duration,parent=23", "time.dur", "damaged_lines"),
+    ("key_averages/log.txt", "1.022s", "1.0222s", "damaged_lines"),
+    ("key_averages/log.txt", "Self CPU time total:", "", "damaged_lines"),
+    ("thapi_tally/iprof.txt", "Device profiling |", "Device prof", "damaged_lines"),
+    ("unitrace_chrome/a.json", '"id": 0},\n', '"id": 0},', "damaged_lines"),
+    ("unitrace_metrics/metrics.csv", "ReportsCount,\n", "ReportsCount,", "damaged_lines"),
+    ("prometheus/gpus.prom", '"1009248"} 1\n', '"1009248"} 1', "damaged_lines"),
+    ("proton_trace/proton.chrome_trace", "]}\n", "]}", "damaged_lines"),
+    ("xpu_smi/xpu.csv", "95554.67", "1e999", "damaged_values"),
     ("nccl_log/p2p.log", "CUMEM\n", "CUMEM", "damaged_lines"),
     ("nccl_log/p2p.log", "1[1] via P2P/CUMEM", "1[] via P2P/CUMEM", "damaged_lines"),
     ("nccl_log/p2p.log", "CL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/IPC", "", "damaged_lines"),

@@ -15,7 +15,7 @@ _LONE_ESCAPE = re.compile(rb"\x1b(?![\[\]()#%78=>@-Z\\^_c])")
 # Noise has no blanks, changes at every second character between capitals, small letters, digits and
 # marks, and has marks that few texts have. Dates, paths, CSV and XML have none of these.
 _RARE = re.compile(rb"[!$^`~?@\\]")
-_DENSE = re.compile(rb"[!-~]{16,}\r?")
+_DENSE = re.compile(rb"[!-~]{16,}")
 _LOOKED_AT = 200  # characters of a line
 _MOST_ODD = 20_000  # a text in which more lines have such marks is one whose lines have them
 _FEW_TEXTS_HAVE = b"!$^`~?@\\#&*{}'+"
@@ -60,6 +60,8 @@ def note_foreign_bytes(data: bytes) -> list[Quality]:
 
 def _list_odd_lines(data: bytes) -> Iterator[bytes]:
     """The beginnings of the lines in which a mark stands that few texts have."""
+    if b"\r" in data:  # which ends a line that another is written over
+        data = data.replace(b"\r", b"\n")
     at = 0
     while (found := _RARE.search(data, at)) is not None:
         begin = data.rfind(b"\n", at, found.start()) + 1 or at
