@@ -24,6 +24,7 @@ KNOWN = {
     "guidellm.json": json.dumps(served.GUIDELLM),
     "instcount.txt": gtpin.COUNTS,
     **{name: stacks.FORMATS[name] for name in ("iaprof", "unitrace_stalls", "rocprof_pc")},
+    "rocprof_json": json.dumps(stacks.ROCPROF_JSON),
 }
 LOST = [
     # (recording, what stands there, what stands there then, kind)
@@ -76,6 +77,16 @@ LOST = [
     ("prometheus/gpus.prom", '"1009248"} 1\n', '"1009248"} 1', "damaged_lines"),
     ("proton_trace/proton.chrome_trace", "]}\n", "]}", "damaged_lines"),
     ("xpu_smi/xpu.csv", "95554.67", "1e999", "damaged_values"),
+    ("rocprof_json", '"strings"', '"stzings"', "damaged_names"),
+    ("rocprof_json", '"snapshot"', '"spshot"', "damaged_names"),
+    ("execution_trace/et_plus.json", '"inclusive_dur"', '"in#lusive_dur"', "damaged_names"),
+    ("all_smi/r.ndjson", '"used_memory": 5', '"used_me}ory": 5', "damaged_names"),
+    ("torch_memory_stats/stats.json", '"active_bytes.all.peak": 44, ', "", "missing_values"),
+    ("nvidia_smi_mig/lgip.txt", "9.75", "9.x5", "damaged_lines"),
+    ("perf_trace/run.perf-trace.txt", "[action=BLOCK]\n", "[action=BLOCK]", "damaged_lines"),
+    ("perf_trace/run.perf-trace.txt", "sched_switch", "schad_switch", "damaged_lines"),
+    ("energy_csv/z.csv", "300.5,1e2", "300.5,", "damaged_lines"),
+    ("power_gadget/log", "6.597", "1e999", "damaged_values"),
     ("nccl_log/p2p.log", "CUMEM\n", "CUMEM", "damaged_lines"),
     ("nccl_log/p2p.log", "1[1] via P2P/CUMEM", "1[] via P2P/CUMEM", "damaged_lines"),
     ("nccl_log/p2p.log", "CL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/IPC", "", "damaged_lines"),

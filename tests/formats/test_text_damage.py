@@ -9,6 +9,7 @@ import pytest
 from sightline.formats._text_damage import (
     count_cut,
     count_misspelt,
+    count_misspelt_keys,
     is_nearly,
     is_noise,
     note_foreign_bytes,
@@ -65,10 +66,22 @@ def test_lines_that_end_within_a_head() -> None:
         ("request_throughput", False),
         ("request_throughput_per_user", False),
         ("output_throughput", False),
+        ("request_max_throughput", False),
+        ("request_thrthroughput", True),
     ],
 )
 def test_names_that_are_nearly_known(word: str, nearly: bool) -> None:
     assert is_nearly(word, "request_throughput") is nearly
+
+
+def test_keys_of_a_document_that_are_nearly_known() -> None:
+    known = frozenset(("records", "start_time", "value"))
+    whole = {"records": [{"start_time": 1, "value": 2}, {"start_time": 3, "worth": 4}]}
+    assert count_misspelt_keys(whole, known) == 0
+    damaged = {"rec\u00f3rds": [{"start_time": 1}, {"stxrt_time": 3}, {"stxrt_time": 4}]}
+    assert count_misspelt_keys(damaged, known) == 3
+    # A tool's other name beside the known one is no damage.
+    assert count_misspelt_keys([{"value": 1, "valve": 2}], known) == 0
 
 
 def test_a_name_is_misspelt_only_where_the_known_one_is_missing() -> None:

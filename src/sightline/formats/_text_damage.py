@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice, pairwise
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from typing import Any
 
 from sightline.core.model.declare import Quality
 
@@ -20,6 +23,7 @@ _LOOKED_AT = 200  # characters of a line
 _MOST_ODD = 20_000  # a text in which more lines have such marks is one whose lines have them
 _FEW_TEXTS_HAVE = b"!$^`~?@\\#&*{}'+"
 _LEAST_RARE, _LEAST_MARKS, _LEAST_CHANGES = 2, 5, 0.55
+_LEAST_KEY = 5  # characters: shorter keys of a tool are often one character apart
 _WORDS = bytes(c for c in range(256) if chr(c).isalnum() or c > 126)
 _KINDS = bytes(
     ord("a") if chr(c).islower() else ord("A") if chr(c).isupper() else ord("0")
@@ -108,7 +112,7 @@ def _shape(text: str) -> str:
 def is_nearly(word: str, known: str) -> bool:
     """Whether a word is a known one with a damage: one character is another, or a part is gone.
 
-    A part may also stand twice. Words that go on where the known one ends are others of a tool.
+    A part may also stand twice. Whatever else is added makes another name of a tool.
     """
     if word == known or min(len(word), len(known)) < 3:
         return False
@@ -121,11 +125,55 @@ def is_nearly(word: str, known: str) -> bool:
     part = abs(len(word) - len(known))
     if head + tail < common or len(known) < part + 5:
         return False
-    if head and tail:
-        return True
     if len(word) < len(known):
-        return part <= 2 and len(known) > 5
-    return word in (known + known[-part:], known[:part] + known)
+        return bool(head and tail) or (part <= 2 and len(known) > 5)
+    return any(word == known[: at + part] + known[at:] for at in range(len(known) - part + 1))
+
+
+def note_misspelt_keys(document: Any, known: frozenset[str]) -> list[Quality]:
+    """The note on keys of a document that are nearly the tool's (count_misspelt_keys)."""
+    return note_names(count_misspelt_keys(document, known))
+
+
+def note_names(count: int) -> list[Quality]:
+    """The note on names that are nearly those of a tool, if there are any."""
+    if not count:
+        return []
+    text = "names are nearly those that the tool writes: they are damaged, and were left out"
+    return [Quality("damaged_names", "warning", text, count)]
+
+
+def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
+    """How many keys are nearly a known one, in objects that lack that.
+
+    Objects that stand at the same place of others are looked at together: most are alike.
+    """
+    count = 0
+    waiting: list[list[Any]] = [[document]]
+    while waiting:
+        values = waiting.pop()
+        objects = [value for value in values if type(value) is dict]
+        shapes = Counter(map(tuple, objects))
+        count += sum(times * _count_in_shape(keys, known) for keys, times in shapes.items())
+        examples = dict(zip(map(tuple, objects), objects, strict=True)).values()
+        held = {key for one in examples for key, value in one.items() if _holds_names(value)}
+        waiting += [[one[key] for one in objects if key in one] for key in held]
+        lists = [value for value in values if type(value) is list and value]
+        inner = chain.from_iterable(one for one in lists if isinstance(one[0], dict | list))
+        waiting += [found] if (found := list(inner)) else []
+    return count
+
+
+def _holds_names(value: Any) -> bool:
+    """Whether it is an object or a list; an id in an object of its own, {"handle": 3}, is none."""
+    return isinstance(value, list) or (isinstance(value, dict) and len(value) > 1)
+
+
+@lru_cache(maxsize=4096)
+def _count_in_shape(keys: tuple[str, ...], known: frozenset[str]) -> int:
+    """The same of one object's keys: most objects of a document have the same."""
+    searched = [key for key in known.difference(keys) if len(key) >= _LEAST_KEY]
+    return count_misspelt([key for key in keys if key not in known], searched)
 
 
 def count_misspelt(words: Collection[str], known: Collection[str]) -> int:

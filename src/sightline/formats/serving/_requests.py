@@ -15,7 +15,7 @@ from sightline.core.model.tables import load_table
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_whole
-from sightline.formats._text_damage import note_foreign_bytes
+from sightline.formats._text_damage import note_foreign_bytes, note_names
 
 
 def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
@@ -43,10 +43,7 @@ def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
 
 def note_left_out(names: int, values: int) -> list[Quality]:
     """The notes on names that are nearly the tool's, and on values of its names that are none."""
-    notes = []
-    if names:
-        text = "names are nearly those that the tool writes: they are damaged, and were left out"
-        notes.append(Quality("damaged_names", "warning", text, names))
+    notes = note_names(names)
     if values:
         text = "values are no numbers where the tool writes one: they were left out"
         notes.append(Quality("damaged_values", "warning", text, values))
