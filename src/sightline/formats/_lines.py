@@ -12,7 +12,8 @@ from sightline._native import split_lines as split_natively
 from sightline.core.model.declare import Quality
 from sightline.core.model.source import Source
 from sightline.core.text import encode_utf8
-from sightline.formats._stacks import note_text_damage, read_whole
+from sightline.formats._stacks import read_whole
+from sightline.formats._text_damage import note_text_damage
 
 
 @dataclass(frozen=True)

@@ -286,9 +286,15 @@ _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and w
 
 
 def is_odd(text: str) -> bool:
-    """Whether a text is neither a number nor a tool's word for a value that there is not."""
+    """Whether a text is neither a number nor a tool's word for a value that there is not.
+
+    Nor are digits of a number that no double holds.
+    """
     plain = text.strip()
-    return read_number(plain) is None and not _NO_VALUE.match(plain) and not _LEVEL.match(plain)
+    found = read_number(plain)
+    if found is not None:
+        return not math.isfinite(found[0])
+    return not _NO_VALUE.match(plain) and not _LEVEL.match(plain)
 
 
 def read_number(text: str) -> tuple[float, str] | None:

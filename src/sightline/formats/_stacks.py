@@ -15,6 +15,7 @@ from sightline.core.model.stack_trie import (
 from sightline.core.text import encode_utf8
 from sightline.core.units import INT64_MAX, format_bytes
 from sightline.errors import DamagedError
+from sightline.formats._text_damage import note_text_damage
 
 
 def read_whole(source: Source, quality: list[Quality]) -> bytes:
@@ -36,22 +37,6 @@ def read_text(source: Source, quality: list[Quality]) -> str:
     data = encode_utf8(read_whole(source, quality))
     quality += note_text_damage(data)
     return data.decode("utf-8-sig", errors="replace")
-
-
-def note_text_damage(data: bytes) -> list[Quality]:
-    """What shows in any text, whatever it is of: that it ends within a line, or is none in places.
-
-    A text may end so without any loss, as one that somebody copied does: so it is no warning.
-    """
-    notes = []
-    # The brackets of JSON and XML say themselves that they are whole.
-    if data and data[-1:] not in b"\n\r" and not data.rstrip().endswith((b"}", b"]", b">")):
-        text = "the text ends within a line: if it was cut off there, what followed is missing"
-        notes.append(Quality("open_end", "info", text))
-    if not data.isascii() and (odd := data.decode("utf-8", errors="replace").count("\ufffd")):
-        text = "characters are no UTF-8: they are replaced, and lines with them may not be read"
-        notes.append(Quality("damaged_text", "info", text, odd))
-    return notes
 
 
 def note_bad_lines(count: int, what: str) -> list[Quality]:

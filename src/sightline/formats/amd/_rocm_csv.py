@@ -62,9 +62,9 @@ def _note_odd_cells(
     odd = 0
     for column in rows.columns if is_number else ():
         cells = rows.get_column(column)
-        if is_number is None or not is_number(column) or cells.dtype != pl.String:
+        if is_number is None or not is_number(column):
             continue
-        numbers = cells.cast(pl.Float64, strict=False).count()
+        numbers = int(cells.cast(pl.Float64, strict=False).is_finite().sum())
         odd += cells.len() - numbers if numbers and numbers < cells.len() else 0
     text = f"{name}: cells of counters are no numbers: they are left out"
     return [Quality("damaged_values", "warning", text, odd)] if odd else []

@@ -60,9 +60,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
             "compute_kernel_metric_value", ["kernel_uuid", "metric_uuid", "value_name", "value"]
         )
         names = db.rows("compute_metric_definition", ["metric_uuid", "name", "table_name", "unit"])
-        machine, host = _read_machine(db)
+        notes: list[Quality] = []
+        machine, host = _read_machine(db, notes)
         lost = dict(db.lost)
-        notes = db.note_structure()
+        notes += db.note_structure()
     finally:
         db.close()
     keys = {"kernel_uuid": pl.Int64}
@@ -119,15 +120,19 @@ def _typed(frame: pl.DataFrame, dtypes: dict[str, Any]) -> pl.DataFrame:
     return frame.with_columns(pl.col(c).cast(t, strict=False) for c, t in dtypes.items())
 
 
-def _read_machine(db: SqliteFile) -> tuple[dict[str, Any], str | None]:
+def _read_machine(db: SqliteFile, notes: list[Quality]) -> tuple[dict[str, Any], str | None]:
     """What the workload's row says of the machine, and the host's name."""
-    for text in db.rows("compute_workload", ["sys_info_extdata"]).get_column("sys_info_extdata"):
+    told = db.rows("compute_workload", ["sys_info_extdata"]).get_column("sys_info_extdata")
+    for text in told:
         try:
             found = json.loads(text) if isinstance(text, str) else None
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
+        if isinstance(found, dict) and found:
             return found, _text(found.get("hostname"))
+    if told.len():
+        text = "what the database says of the machine cannot be read: its peaks are not known"
+        notes.append(Quality("damaged_values", "warning", text, told.len()))
     return {}, None
 
 

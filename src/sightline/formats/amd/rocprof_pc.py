@@ -8,6 +8,7 @@ is absent. The CSV names no kernel; the JSON does (rocprofv3_json), through the 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
@@ -40,10 +41,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
     )
 
 
+_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^[^:]*$", re.DOTALL)
+
+
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:
     reader = csv.DictReader(text.splitlines())
+    at = 1
     try:
         for row in reader:
+            # A quotation that nothing ends takes the lines that follow into its cell.
+            yield from [(None, None)] * (reader.line_num - at - 1)
+            at = reader.line_num
             dispatch, instruction = row.get("Dispatch_Id"), row.get("Instruction")
             # More cells than the header has stand under None, fewer are None.
             is_ragged = None in row or None in row.values()
@@ -53,6 +61,10 @@ def _list_samples(text: str, source: Source) -> Iterator[Sample]:
             issued, reason = row.get("Wave_Issued_Instruction"), row.get("Stall_Reason")
             kernel = f"[kernel of dispatch {dispatch}]"
             comment = row.get("Instruction_Comment") or ""
-            yield make_sample(kernel, comment, instruction, None, issued, reason)
+            sample = make_sample(kernel, comment, instruction, None, issued, reason)
+            # The source's line and whether the wave issued are there, or are nothing, or damaged.
+            is_odd = bool(comment and not _PLACE.match(comment)) or issued not in (None, "0", "1")
+            yield from [(None, None)] * is_odd
+            yield sample
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=str(error)) from error

@@ -74,6 +74,7 @@ _COLUMNS: dict[str, str | tuple[str, ...]] = {
     "time_ns": "Start_Timestamp",
     "bytes": "Allocation_Size",
 }
+_RECORDS = ("_trace.csv", "_counter_collection.csv")  # what such files are called
 _AGENT_FACTS = (
     "Cu_Count",
     "Max_Engine_Clk_Fcompute",
@@ -97,6 +98,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     for path in sorted(source.path.glob("*.csv")) if source.path.is_dir() else [source.path]:
         frame = read_table(Source(path, source.given, source.on_read), notes)
         kind = next((k for k, column in _KINDS if column in frame.columns), None)
+        if kind is None and frame.height and path.name.endswith(_RECORDS):
+            text = f"{path.name}: its header names no columns of records: they are left out"
+            notes.append(Quality("missing_columns", "warning", text, frame.height))
         if kind is None or frame.is_empty():
             continue
         lacking = [c for c in _TEXTS[kind] if c not in frame.columns]

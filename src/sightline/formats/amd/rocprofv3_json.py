@@ -19,6 +19,7 @@ from sightline.errors import DamagedError
 from sightline.formats import _rocm
 from sightline.formats._json import parse_json
 from sightline.formats._stacks import finish_import, note_bad_lines, read_text
+from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.amd._rocm_samples import Sample, count_samples, make_sample
 
 IMPORTER = Importer(
@@ -40,6 +41,19 @@ _CALLS = (
 _ALLOCATIONS = {"ALLOCATE": ("ALLOC", "REAL"), "FREE": ("FREE", "REAL")}
 _ALLOCATIONS |= {"VMEM_ALLOCATE": ("ALLOC", "VIRTUAL"), "VMEM_FREE": ("FREE", "VIRTUAL")}
 
+# Keys that are read, of whatever object.
+_KEYS = frozenset((
+    *_CALLS, "address", "agent_id", "agents", "allocation_size", "arch_vgpr_count",
+    "buffer_records", "bytes", "callback_records", "code_object_offset", "correlation_id",
+    "counter_collection", "counter_id", "counters", "dispatch_data", "dispatch_id",
+    "dispatch_info", "dst_agent_id", "end_timestamp", "formatted_kernel_name", "grid_size",
+    "inst_index", "internal", "kernel_dispatch", "kernel_id", "kernel_name", "kernel_symbols",
+    "memory_allocation", "memory_copy", "metadata", "operation", "operations",
+    "pc_sample_comments", "pc_sample_host_trap", "pc_sample_instructions", "pc_sample_stochastic",
+    "queue_id", "record", "records", "snapshot", "src_agent_id", "stall_reason",
+    "start_timestamp", "stream_id", "strings", "thread_id", "wave_issued", "workgroup_size",
+))  # fmt: skip
+
 Row = dict[str, Any]
 
 
@@ -49,6 +63,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = read_text(source, quality)
     try:
         tool = parse_json(text, quality)["rocprofiler-sdk-tool"]
+        quality += note_misspelt_keys(tool, _KEYS)
         processes = [_Process(one) for one in (tool if isinstance(tool, list) else [tool])]
         trie = StackTrie()
         samples = (sample for process in processes for sample in process.list_samples())

@@ -15,6 +15,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._stacks import read_text
+from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.cluster._cockpit import (
     add_cluster,
     add_data,
@@ -26,6 +27,12 @@ from sightline.formats.cluster._jobs import JobTables, seconds_to_ns
 
 _META, _CLUSTER = "meta.json", "cluster.json"
 _DATA = ("data.json", "data.json.gz", "data.json.zst")
+_KEYS = frozenset((
+    "accelerators", "cluster", "duration", "energy", "exclusive", "footprint", "hostname",
+    "hwthreads", "jobId", "jobName", "jobState", "metaData", "metricConfig", "numHwthreads",
+    "numNodes", "partition", "project", "requestedMemory", "resources", "series", "startTime",
+    "statistics", "subCluster", "subClusters", "timestep", "walltime",
+))  # fmt: skip
 # Ours: as many jobs as a year of a cluster has; more is what databases are for.
 _MOST_JOBS = 200_000
 
@@ -122,6 +129,7 @@ def _read_json(path: Path, lost: list[str]) -> Any:
     notes: list[Quality] = []
     try:
         made = parse_json(read_text(Source(path, str(path)), notes), notes)
+        notes += note_misspelt_keys(made, _KEYS)
     except (json.JSONDecodeError, ValueError, RecursionError, DamagedError, OSError):
         lost.append(_name(path))
         return None

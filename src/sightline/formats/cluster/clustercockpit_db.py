@@ -57,12 +57,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
     file = SqliteFile(source.plain_path(), source.given)
     quality: list[Quality] = []
     try:
+        unknown = 0
         lost = _add_archived(tables, file)
         lost += sum(_add_row(tables, row) for row in _list_rows(file, "job", "hpc_user"))
         for row in _list_rows(file, "clusters", "config_json"):
             top = _read_json(row.get("config_json"))
-            if is_cluster(top):
+            if is_cluster(top) and (row.get("name") or top.get("name")):
                 add_cluster(tables, {"name": row.get("name"), **top})
+            else:
+                unknown += 1
         for why in file.lost.values():
             text = f"the database is damaged: what follows is left out ({why})"
             quality.append(Quality("truncated", "error", text))
@@ -77,6 +80,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if lost:
         text = "jobs of the database could not be read, or only in part"
         quality.append(Quality("damaged_jobs", "warning", text, lost))
+    if unknown:
+        text = "descriptions of clusters could not be read: what is normal on them is not known"
+        quality.append(Quality("damaged_clusters", "warning", text, unknown))
     quality += tables.note_left_out()
     return Imported(tables.tables(), Recording("ClusterCockpit", of_host=True), quality)
 
@@ -98,13 +104,14 @@ def _add_archived(tables: JobTables, file: SqliteFile) -> int:
             jobs[row] = add_meta(tables, meta), seconds_to_ns(meta.get("startTime"))
         else:
             lost += 1
+    known = set()
     for row, packed in file.blobs("jobs", "data_json"):
         data = _read_json(packed)
         if row in jobs and isinstance(data, dict):
             add_data(tables, *jobs[row], data)
-        else:
-            lost += row in jobs
-    return lost
+            known.add(row)
+    # The archive is of jobs that are over: each has its series.
+    return lost + len(jobs.keys() - known)
 
 
 def _add_row(tables: JobTables, row: dict[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._samples import Samples, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_misspelt_keys, note_names
 
 IMPORTER = Importer(
     name="all_smi",
@@ -64,6 +65,9 @@ _OF_CHASSIS = (
     ("total_power_watts", "power", "W", 1, False),
     ("inlet_temperature", "temperature", "C", 1, False),
 )
+_FIELDS = (*_OF_GPUS, *_OF_GPM, *_OF_CPUS, *_OF_MEMORY, *_OF_CHASSIS)
+_KEYS = frozenset((*(field for field, *_ in _FIELDS), "gpus", "cpus", "memory", "chassis",
+                   "processes", "gpm_metrics", "host_id", "device_uuid", "uses_gpu"))  # fmt: skip
 Fields = tuple[tuple[str, str, str, float, bool], ...]
 
 
@@ -72,6 +76,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     samples, bad, vendors = Samples(), 0, set[str]()
     hosts: dict[str, int] = {}
+    names = 0
     for reading in _list_readings(read_text(source, quality), quality):
         at = None
         if isinstance(reading, dict):
@@ -81,11 +86,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if at is None:
             bad += 1
             continue
+        names += count_misspelt_keys(reading, _KEYS)
         bad += _add_reading(reading, at, samples, hosts, vendors)
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no reading in it has a number")
     quality += samples.note_gaps()
-    quality += note_bad_lines(bad, "readings of all-smi")
+    quality += [*note_bad_lines(bad, "readings of all-smi"), *note_names(names)]
     vendor = "nvidia" if vendors == {"nvidia"} else None
     return Imported(samples.tables(vendor), Recording("all-smi"), quality)
 

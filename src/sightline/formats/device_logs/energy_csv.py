@@ -57,6 +57,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if span is None or None in row or None in row.values():
             bad += 1
             continue
+        bad += is_zeus and not all(text.strip() for text in row.values())
         ranges.append((row["window_name" if is_zeus else "project_name"] or "run", *span))
         (_add_window if is_zeus else _add_run)(row, span, samples)
     if not samples.has_values():

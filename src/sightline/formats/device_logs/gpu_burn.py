@@ -30,7 +30,10 @@ _READING = re.compile(r"[\d.]+%  proc'd: (.*?) errors: (.*?) temps: (.*)$")
 _SUMMARY = re.compile(r"^\s*Summary at:\s+(\S+ \S+ +\d+ [\d:]+) (?:\S+ )?(\d{4})\s*$")
 _RATE = re.compile(r"\(([\d.]+) Gflop/s\)")
 _COUNT = re.compile(r"^\s*(\d+)")
-_LOOKS = re.compile(r"proc'd:|errors:|temps:|Summary at:|Gflop/s")  # of a line that is damaged
+_LOOKS = re.compile(
+    r"proc'd:|errors:|temps:|Summary at:|Gflop/s"
+    r"|^\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} [\d:]{8} (?:\S+ )?\d{4}\s*$"
+)  # of a line that is damaged
 _HEAT = re.compile(r"(\d+) C")
 
 
@@ -50,6 +53,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         summary = _SUMMARY.match(line)
         if summary is None or last is None:
             is_lost = summary is None and reading is None and bool(_LOOKS.search(line))
+            bad += reading is not None and _count_values(reading) is None
             bad += is_lost or (summary is not None and last is None)
             continue
         at = read_time(f"{summary[1]} {summary[2]}", "%a %b %d %H:%M:%S %Y")
@@ -64,6 +68,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality += [*note_bad_lines(bad, "reading of gpu_burn"), *samples.note_gaps()]
     quality.append(note_zone() if timed else note_no_times(1))
     return Imported(samples.tables("nvidia"), Recording("gpu_burn"), quality)
+
+
+def _count_values(reading: re.Match[str]) -> int | None:
+    """How many GPUs a reading is of; None where it lacks a value of one."""
+    rates, errors, heats = (part.split(" - ") for part in reading.groups())
+    are_whole = (
+        len(rates) == len(errors) == len(heats)
+        and all(map(_RATE.search, rates))
+        and all(map(_COUNT.match, errors))
+        and all(_HEAT.search(heat) or "--" in heat for heat in heats)
+    )
+    return len(rates) if are_whole else None
 
 
 def _add(samples: Samples, reading: re.Match[str], at: int) -> None:

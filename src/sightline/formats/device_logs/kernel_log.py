@@ -17,6 +17,7 @@ from sightline.core.text import make_printable
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_date
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_cut
 
 IMPORTER = Importer(
     name="kernel_log",
@@ -40,6 +41,7 @@ _SYSLOG = re.compile(r"^([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)\b")
 _CTIME = re.compile(r"^\[?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\]?")
 # What is cut off or damaged of such a line.
 _LOOKS = re.compile(r"NVRM: Xi|: Xid|\bXid \(|SXid|NVRM: GPU .*(?:fallen|lost)|NVRM\W*$|: NVR?M?$")
+_LONGEST_HEAD = 200  # characters before the driver's words
 _MOST_TEXT = 300  # of a line that is kept
 
 
@@ -49,11 +51,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
     events: list[dict[str, object]] = []
     devices: dict[str, int] = {}
     dated, bad = True, 0
+    heads: set[str] = set()
+    others: list[str] = []
     for line in read_text(source, quality).splitlines():
         told = read_event(line)
         if told is None:
-            bad += bool(_LOOKS.search(line))
+            if _LOOKS.search(line):
+                bad += 1
+            elif len(line) < _LONGEST_HEAD and not _UPTIME.fullmatch(line.rstrip()):
+                others.append(line)
             continue
+        heads.add(line[: line.find("NVRM") + 4])
         event, place, text = told
         at, is_dated = read_line_time(line)
         dated = dated and is_dated
@@ -69,6 +77,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}",
             why="it is a kernel's log in which NVIDIA's driver reports no error of a GPU",
         )
+    bad += count_cut(others, heads)
     quality += note_bad_lines(bad, "message of NVIDIA's driver")
     if not dated:
         quality.append(note_no_date())

@@ -69,6 +69,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 unit = "bytes" if scale == _GIB else ""
                 if (number := read_number(value)) is not None:
                     samples.add(name, number[0] * scale, 0, device, profile, unit)
+                else:
+                    bad += 1
         elif (made := _INSTANCE.match(line)) is not None:
             gpu, within, name, _, instance, start, size = made.groups()
             where = f"{name} instance {instance}"
@@ -91,6 +93,6 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="no profile in it can be read")
     quality.append(note_no_times(0))
     quality += samples.note_gaps()
-    bad += max(due, 0)  # each profile has two lines
+    bad += abs(due)  # each profile has two lines
     quality += note_bad_lines(bad, "profiles of nvidia-smi")
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)

@@ -51,6 +51,7 @@ _NO_SAMPLES = {
 }  # fmt: skip
 _NO_GROUPS = {"Supported Clocks", "Accounted Processes"}
 _MOST_LEVELS = 16
+_VALUE_ALONE = re.compile(r"^ {0,3}-?\d")  # groups of a GPU are indented by four
 _VALUES_AT = 30  # the least column of the colon before values: 38 in what we have, 49 since 545
 
 
@@ -66,7 +67,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     samples, times, missing, bad = Samples(), 0, 0, 0
     lost: list[Lost] = []
-    logs = _BANNER.split(read_text(source, quality))[1:]
+    text = read_text(source, quality)
+    logs = _BANNER.split(text)[1:]
+    # The line between two logs may be gone: each has its time once.
+    bad += max(len(_TIMESTAMP.findall(text)) - len(logs), 0)
     for number, log in enumerate(logs):
         told = _TIMESTAMP.search(log)
         at = read_time(told[1], "%a %b %d %H:%M:%S %Y") if told else None
@@ -77,7 +81,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         missing += max(int(attached[1]) - len(gpus), 0) if attached else not gpus
         for place, (bus, lines) in enumerate(gpus):
             moment = number * 10**9 if at is None else at
-            bad += sum(_is_damaged(line) for line in lines)
+            bad += sum(map(_is_damaged, lines)) + _count_empty_groups(lines)
             device, values = _read_gpu(bus, place, lines, moment, samples)
             if (failure := describe_failure(values)) is not None:
                 lost.append(Lost(moment, device, *failure))
@@ -110,9 +114,20 @@ def _is_damaged(line: str) -> bool:
     """Whether a line is neither a group, nor a name and its value, as nvidia-smi aligns them."""
     name, colon, value = line.partition(" : ")
     if not colon:  # the value of a name is cut off, or the line is a group's
-        return line.rstrip().endswith(("  :", "   ")) or not line.isascii()
+        is_group = line.isascii() and ": " not in line and not _VALUE_ALONE.match(line)
+        return not is_group or line.endswith(("  ", " :")) or line.isspace()
     # Values stand in one column, behind blanks; a second one in a line is another line's.
     return len(name) < _VALUES_AT or "   : " in value
+
+
+def _count_empty_groups(lines: list[str]) -> int:
+    """How many names stand alone that are no group's: nothing is below them."""
+    told = [line for line in lines if line.strip()]
+    depths = [len(line) - len(line.lstrip(" ")) for line in told] + [0]
+    return sum(
+        below <= depth and ":" not in line
+        for line, depth, below in zip(told, depths, depths[1:], strict=False)
+    )
 
 
 def _list_lines(lines: list[str]) -> Iterator[_Line]:

@@ -43,6 +43,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     samples, bad = Samples(), 0
     names: list[str] = []
+    told: set[str] = set()
     joins: dict[tuple[int, int], str] = {}
     for line in read_text(source, quality).splitlines():
         words = _UNDERLINED.sub("", line).split()
@@ -52,6 +53,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         elif "Affinity" in words:
             names = words[: words.index("CPU")] if "CPU" in words else []
         elif names and words[0] in names:
+            told.add(words[0])
             cells = words[1 : len(names) + 1]
             if len(cells) < len(names) or not all(_CELL.match(cell) for cell in cells):
                 bad += 1
@@ -61,6 +63,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 joins |= {(int(gpu[1]), int(p[1])): cell for p, cell in peers if p is not None}
     if not samples.has_values() and not joins:
         raise DamagedError(f"cannot read {source.given}", why="no row of a GPU is whole")
+    # Each that the first line names has a row of its own.
+    missing = len({*names} - told)
+    if missing:
+        text = "GPUs or NICs that the matrix names have no row in it: what joins them is missing"
+        quality.append(Quality("missing_rows", "warning", text, missing))
     quality += [*note_bad_lines(bad, "rows of the matrix"), *_note_joins(joins)]
     return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
 

@@ -13,6 +13,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_cut
 
 IMPORTER = Importer(
     name="powermetrics",
@@ -26,15 +27,21 @@ IMPORTER = Importer(
 )
 
 _HEAD = re.compile(r"^\*\*\* Sampled system activity \(([^)]{20,40})\) \(([\d.]{1,15})ms elapsed\)")
-_POWER = re.compile(r"^(.{1,40}) Power: ([\d.]{1,15}) mW$")
-_SHARE = re.compile(r"^(.{1,40}?) (?:HW )?(active|idle) residency: +([\d.]{1,15})%")
-_CLOCK = re.compile(r"^(.{1,40}?) (?:HW active )?frequency: ([\d.]{1,15}) MHz$")
+_POWER = re.compile(r"^([^:]{1,40}) Power: ([\d.]{1,15}) mW$")
+_SHARE = re.compile(r"^([^:]{1,40}?) (?:HW )?(active|idle) residency: +([\d.]{1,15})%")
+_CLOCK = re.compile(r"^([^:]{1,40}?) (?:HW active )?frequency: ([\d.]{1,15}) MHz$")
 # What a line of a value looks like though it cannot be read, or is cut off.
 _LOOKS = re.compile(r"Power|mW\b|residency|frequency|MHz|\*\*\*|elapsed")
+_LOOKS_HEAD = re.compile(r"\*\*\* Sampled|ms elapsed\)")
 # Values of it that are not read: shares by clock, sums, and which part a heading is of.
 _OTHERS = re.compile(
     r"^\*\*\*\* .* \*\*\*\*$|\brequested|^Combined Power|\bSW |idle ratio|^Machine model"
 )
+# What lines of values begin with, for those that are cut off before they look like one.
+_VALUES = ("Power:", "HW active frequency:", "HW active residency:", "frequency:",
+           "idle residency:", "active residency:")  # fmt: skip
+_PARTS = ("GPU", "CPU", "CPU 0", "ANE", "DRAM", "Package", "E-Cluster", "P-Cluster", "P0-Cluster")
+_HEADS = [f"{part} {value}" for part in _PARTS for value in _VALUES]
 _FORM = "%a %b %d %H:%M:%S %Y %z"
 _GPU = 0  # Apple's chips have one
 
@@ -46,6 +53,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     begin: int | None = None
     end: int | None = None
     bad = 0
+    others: list[str] = []
     for line in read_text(source, quality).splitlines():
         head = _HEAD.match(line)
         if head is not None:
@@ -58,17 +66,28 @@ def read(source: Source, options: ImportOptions) -> Imported:
             else:
                 end = told
             begin = None if end is None else end - length
-        elif end is not None:
-            bad += not _add(samples, line.strip(), begin, end)
+            bad += told is None or not _is_number(head[2])
+        elif end is None:
+            bad += _is_value(line.strip()) or bool(_LOOKS_HEAD.search(line))
+        elif not _add(samples, line.strip(), begin, end):
+            bad += 1
+        elif line and ":" not in line:
+            others.append(line)
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no sample of it has a value")
     samples.names[_GPU] = "Apple GPU"
+    bad += count_cut(others, _HEADS)
     quality += [*note_bad_lines(bad, "value of powermetrics"), *samples.note_gaps()]
     return Imported(samples.tables("apple"), Recording("powermetrics"), quality)
 
 
 def _is_number(text: str) -> bool:
     return text.count(".") <= 1 and text != "."
+
+
+def _is_value(line: str) -> bool:
+    """Whether it is a value of a sample, whose heading is missing where it stands first."""
+    return any(form.match(line) for form in (_POWER, _SHARE, _CLOCK))
 
 
 def _add(samples: Samples, line: str, begin: int | None, end: int) -> bool:

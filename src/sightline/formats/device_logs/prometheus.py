@@ -107,6 +107,10 @@ _TOLD = {
 }
 
 
+# Two lines in one: behind the labels of the first a value, and the name of the second.
+_JOINED = r'"\} [-+\d.eE]+[A-Za-z_:][\w:]*\{'
+
+
 def _read_lines(data: bytes) -> tuple[Matched, int]:
     """All samples of the text form, and how many lines are none."""
     parts, others = split_lines(data, *_PATTERNS)
@@ -129,6 +133,8 @@ def _read_lines(data: bytes) -> tuple[Matched, int]:
     time = pl.when(pl.col("at").abs() < 2**63 // 10**6).then(pl.col("at") * 10**6)
     rows = whole.rows.with_columns(time_ns=time)
     bad = told.rows.height + found.height - rows.height
+    joined = whole.texts["labels"].str.contains(_JOINED).fill_null(False)
+    bad += int(joined.gather(rows.get_column("labels")).sum())
     return Matched(rows, whole.texts), bad
 
 

@@ -44,6 +44,8 @@ IMPORTER = Importer(
 )
 
 _ENTITY = re.compile(r"^(GPU-CI|GPU-I|GPU|CPU|Switch|Link|Core) (\d{1,4})\s")
+# A line of a process within the command of another: two lines in one.
+_PROCESS = re.compile(r"(?:^|\s)\d{1,3} (?:\d{1,10}|-) (?:[CGM](?:\+[CGM])*|-) (?:\d{1,3}|-) ")
 _FORM = "%Y%m%d %H:%M:%S"
 _NO_SAMPLES = ("Date", "Time", "gpu", "pid", "type", "command", "Entity")
 _SHORT = 9  # digits: the least of the numbers for no number has ten
@@ -164,14 +166,19 @@ def _add_lines(text: str, samples: Samples) -> tuple[bool, bool, int]:
                 names, units = words, []
             elif not units:
                 units = words
+                bad += len(units) != len(names)  # a column's name is missing, or its unit
             continue
         entity = _ENTITY.match(line)
         cells = [entity[0].strip(), *line[entity.end() :].split()] if entity else words
         # The command of a process is left empty where there is none.
-        needed = len(names) - (names[-1:] == ["command"])
+        has_command = names[-1:] == ["command"]
+        needed = len(names) - has_command
         if not names or len(cells) < needed or bool(entity) != (names[0] == "Entity"):
             bad += bool(names)
             continue
+        # What stands behind the last column is another line's.
+        rest = " ".join(cells[needed:])
+        bad += bool(_PROCESS.search(rest) if has_command else rest)
         told = dict(zip(names, cells, strict=False))
         clock = told.get("Time", "")
         if "Date" in told:

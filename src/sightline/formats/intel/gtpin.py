@@ -61,6 +61,10 @@ _BLOCK = re.compile(rf"^({_N}) ({_N}) ({_N}) ({_N})$")
 _BLOCKS_OF = re.compile(r"^(\S.*?)_{2,3}[A-Z]{2}_asm[0-9a-fA-F]+_simd\d+$")
 _RUNS = re.compile(rf"^=== (.+?) ?\(runs ({_N}) times?\) ===$")
 _COUNTED = re.compile(rf"^\[ ?({_N})(?:\| ?({_N}))?\] 0x([0-9a-fA-F]{{1,12}}) ?: (.+)$")
+# Of a line of the listing, whatever is missing of it: an address, or lanes of an instruction.
+_ADDRESS = re.compile(r"(?:\] ?|^)0x[0-9a-fA-F]{4,12} ?:")
+_LANES = re.compile(r"\(\d{1,2}\|M\d{1,2}\) r\d")
+_BEGINS = re.compile(r"^\[ ?\d|^===")
 _TILE = re.compile(r"^--- Tile #(\d{1,3}) of \d{1,3} collected$")
 _MNEMONIC = re.compile(r"^(?:\([^()]*\) ?)*([a-z]\w*(?:\.\w+)*)")
 _HEADING = ("###", "Legend:", "NA - ", "Name ")
@@ -305,6 +309,7 @@ def _read_counts(lines: list[str], found: _Found) -> None:
                 continue
             counted.add((kernel, tile, offset))
             text = row[4]
+            found.bad += bool(_ADDRESS.search(text))  # two lines in one
             totals[kernel, "Instruction count", offset, text] += int(row[1])
             if row[2] is not None:
                 totals[kernel, "SIMD active lanes count", offset, text] += int(row[2])
@@ -312,7 +317,7 @@ def _read_counts(lines: list[str], found: _Found) -> None:
                 places.add((kernel, offset))
                 found.instructions.append(_describe(kernel, name, offset, text))
         else:
-            found.bad += bool(re.match(r"^\[ ?\d|^===", line))
+            found.bad += any(form.search(line) for form in (_ADDRESS, _LANES, _BEGINS))
     sums: Counter[tuple[int, str]] = Counter()
     for (number, metric, offset, text), value in totals.items():
         unit = "instructions" if metric == "Instruction count" else "operations"

@@ -15,6 +15,8 @@ stream is read directly, since the converter that ships with iaprof loses most o
 
 from __future__ import annotations
 
+import re
+
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import Frame, StackTrie
@@ -34,6 +36,7 @@ IMPORTER = Importer(
     source="https://github.com/intel/iaprof",
 )
 
+_RECORD = re.compile(r"(?:string|interval|kernel|eustall)\t(?=[0-9a-fx])")
 REASONS = (
     "active",
     "control",
@@ -55,26 +58,38 @@ def read(source: Source, options: ImportOptions) -> Imported:
     weights: list[tuple[int | None, str, int, str]] = []
     strings: dict[str, str] = {}
     above: list[Frame] | None = None
-    bad = orphans = 0
+    bad = orphans = unnamed = 0
     for line in read_text(source, quality).split("\n"):
         fields = line.rstrip("\r").split("\t")
         kind = fields[0]
+        bad += len(_RECORD.findall(line)) > 1  # two lines in one
         if kind == "string" and len(fields) >= 3:
+            bad += not _is_id(fields[1])
             strings[fields[1]] = "\t".join(fields[2:])
         elif kind == "kernel" and len(fields) >= 7:
             above = _kernel(fields, strings)
+            used = {fields[n] for n in (2, 4, 5, 6)}
+            unnamed += sum(_is_id(one) and one != "0" for one in used - strings.keys())
         elif kind == "eustall" and len(fields) >= 13 and _counts(fields[3:13]):
             if above is None:
                 orphans += 1
                 above = [Frame("note", "[unmatched launch]")]
             weights += _samples(trie, above, fields, strings)
+            unnamed += fields[2] not in strings and _is_id(fields[2]) and fields[2] != "0"
         elif (kind not in ("interval", "metric") or len(fields) < 3) and line.strip():
             bad += 1
     quality += note_bad_lines(bad, "iaprof record")
+    if unnamed:
+        text = "records name strings that the file does not hold: stacks lack what they would say"
+        quality.append(Quality("missing_names", "warning", text, unnamed))
     if orphans:
         text = "samples precede any kernel; they are listed under '[unmatched launch]'"
         quality.append(Quality("unmatched_samples", "warning", text, orphans))
     return finish_import(source, trie, weights, quality, "iaprof")
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def _kernel(fields: list[str], strings: dict[str, str]) -> list[Frame]:

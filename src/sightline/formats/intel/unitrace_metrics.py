@@ -79,18 +79,17 @@ def _list_sections(text: str) -> Iterator[tuple[pl.DataFrame, int]]:
         if heading := _HEADING.match(plain):
             device = int(heading[1])
         elif first == "Kernel" and "[" in plain:
-            if rows:
-                yield _name_cells(rows, names, device), bad
+            yield _name_cells(rows, names, device) if rows else _make_cells([]), bad
             rows, bad = [], 0
             names = [name.strip() for name in plain.split(",")]
+            bad += any(name.isdecimal() for name in names)  # a row stands behind them
         elif len(names) > 1 and "," in plain and not plain.startswith("="):
             parts = plain.rsplit(",", len(names) - 1)
             if len(parts) == len(names):
                 rows.append(parts)
             else:
                 bad += 1
-    if rows:
-        yield _name_cells(rows, names, device), bad
+    yield _name_cells(rows, names, device) if rows else _make_cells([]), bad
 
 
 def _name_cells(rows: list[list[str]], names: list[str], device: int) -> pl.DataFrame:

@@ -100,7 +100,10 @@ def _weigh(
         weights.append(
             found.select("stack_id", metric=pl.lit("samples"), value="value", match=pl.lit("exact"))
         )
-    return pl.concat(weights), cells.height - numbers.height
+    # Older versions leave what is 0 empty; where most rows do not, a cell is missing.
+    empty = cells.filter(pl.any_horizontal(pl.col(counts) == "")).height
+    missing = empty if 2 * empty <= cells.height else 0
+    return pl.concat(weights), max(cells.height - numbers.height, missing)
 
 
 def _list_reasons(column: str) -> tuple[Frame, Frame]:

@@ -48,6 +48,7 @@ _NUMBER = re.compile(r"^([\d,]*\d(?:\.\d+)?(?:[eE][-+]?\d{1,2})?) ?(%?)$")
 _CYCLES = "Hardware Event Count:CPU_CLK_UNHALTED.THREAD"
 # VTune's word for what it does not know, and for GPU time that belongs to no kernel.
 _UNKNOWN, _NO_TASK = "[Unknown]", "[Outside any task]"
+_NO_NUMBER = ("N/A", "-", _UNKNOWN)
 _TASK_TIME = "Computing Task:Total Time"
 _SIZES = ("Work Size:Global", "Work Size:Local")
 Weight = tuple[int | None, str, int, str]
@@ -69,6 +70,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality += note_bad_lines(table.bad, "rows with a cell for each column")
     imported = finish_import(source, trie, weights, quality, "VTune")
     if table.kind == "Computing Task":
+        imported.quality += note_bad_lines(_count_odd(table), "rows of numbers")
         imported.tables |= _list_kernels(table)
         said = "a kernel's launches were added up by VTune: its time is that of all together"
         imported.quality.append(Quality("kernels_added_up", "info", said))
@@ -145,6 +147,22 @@ def _read_decimal(text: str) -> Decimal | None:
         return Decimal(found[1].replace(",", "")) if found else None
     except InvalidOperation:
         return None
+
+
+def _count_odd(table: _Table) -> int:
+    """How many rows have a cell that is no number in a column of numbers."""
+    rows = [row for row in table.rows if row[0].strip() not in ("", _NO_TASK)]
+    odd = set()
+    for number in range(1, len(table.columns)):
+        texts = [row[number].strip() for row in rows]
+        bad = [n for n, text in enumerate(texts) if text and not _is_number(text)]
+        if table.columns[number] not in _SIZES and 2 * len(bad) <= sum(map(bool, texts)):
+            odd |= {*bad}
+    return len(odd)
+
+
+def _is_number(text: str) -> bool:
+    return _read_decimal(text) is not None or _read_ns(text) is not None or text in _NO_NUMBER
 
 
 def _list_kernels(table: _Table) -> dict[str, pl.DataFrame]:

@@ -29,6 +29,11 @@ _CHANNEL = re.compile(
 )
 # A line of NCCL without its head; its version is printed so by the first rank.
 _HEADLESS = re.compile(r"^.*(?:NCCL (?:INFO|WARN)| via (?:P2P|SHM|NET)).*$", re.MULTILINE)
+# Another line of NCCL behind the first, and a line that ends before its text.
+_AGAIN = re.compile(r":\d{1,10}:\d{1,10} \[-?\d{1,4}\](?: \S{1,120})? NCCL (?:INFO|WARN) ")
+_HALF = re.compile(
+    r"^\w[\w.-]{0,252}:\d{1,10}:\d{1,10} \[-?\d{1,4}\]?(?: (?:N|NC|NCC|NCCL)?)?$", re.MULTILINE
+)
 _RING = re.compile(r"Channel (\d{1,4})/(\d{1,4}) *:(?: +\d+)+\s*$")
 _VERSION = re.compile(r"NCCL version (\S{1,40})")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
@@ -122,12 +127,15 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     Where a communicator is made, each of its channels is listed as "Channel 03/16", of sixteen.
     """
     listed: dict[tuple[tuple[str, str, str], int], set[int]] = {}
-    bad = len(_HEADLESS.findall(text))
+    bad = len(_HEADLESS.findall(text)) + len(_HALF.findall(text))
     for line in said:
         if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))
-        elif " via " in line.text or line.text.startswith("Chan"):
-            bad += _CHANNEL.match(line.text) is None and " : " not in line.text
+        elif " via " in line.text or line.text.startswith("Chan") or "] -> " in line.text:
+            bad += _CHANNEL.match(line.text) is None and (
+                " : " not in line.text or "->" in line.text
+            )
+        bad += bool(_AGAIN.search(line.text))
     missing = sum(total - len(known) for (_, total), known in listed.items() if total > len(known))
     notes = note_bad_lines(bad, "line of NCCL")
     if missing:

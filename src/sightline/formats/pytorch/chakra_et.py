@@ -85,6 +85,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if damage or broken:
         text = f"reading stopped early: {damage or broken}"
         quality.append(Quality("truncated", "error", text))
+    # The converter says of all nodes whether they are of the CPU, or of none.
+    unsaid = sum("is_cpu_op" not in node.told for node in nodes)
+    if unsaid and 2 * unsaid < len(nodes):
+        text = "nodes do not say whether they ran on the CPU: they may stand in the wrong table"
+        quality.append(Quality("damaged_nodes", "warning", text, unsaid))
     timed = any(node.start_us for node in nodes)
     starts = {n.number: n.start_us for n in nodes} if timed else _lay_out(nodes, quality)
     if not timed:

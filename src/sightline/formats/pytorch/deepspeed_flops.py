@@ -39,6 +39,8 @@ _ENDS = re.compile(r"^-{20,}\s*$", re.M)
 _UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}
 # Of a line of a module or a total, though it is damaged or cut off.
 _LOOKS = re.compile(r"latency|MACs|FLOPS|Params|\): |: +\d")
+_OF_TOTAL = re.compile(r"params|FLOPS|flops|latency|MACs")
+_EXPLAINS = re.compile(r"\([\w, ]+\)(?!.*:)|^FLOPS per GPU = ")  # nor is this one kept
 # Settings of the run, and no measurements.
 _SIZES = re.compile(r"size|expert")
 _MAX_DEPTH = 200
@@ -57,6 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     summary, _, detail = text.partition("Detailed Profile per GPU")
     totals = _list_totals(summary)
     modules, bad = parse_modules(detail)
+    bad += _count_bad_totals(summary)
     whole = totals.get("fwd latency")
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = []
@@ -95,6 +98,17 @@ def _list_totals(summary: str) -> dict[str, tuple[float, str]]:
         if not _SIZES.search(name):
             found[name.strip()] = (float(number) * _PREFIX[prefix], _UNITS[unit or None])
     return found
+
+
+def _count_bad_totals(summary: str) -> int:
+    """How many lines of the summary look like a total, and cannot be read."""
+    told = summary.partition("Profile Summary at step")[2].partition("Aggregated Profile")[0]
+    lines = told.splitlines()[1:]
+    # Above them the words are explained: "number of parameters (params), …".
+    return sum(
+        bool(_OF_TOTAL.search(line)) and not _SUMMARY.match(line) and not _EXPLAINS.search(line)
+        for line in lines
+    )
 
 
 def parse_modules(detail: str) -> tuple[list[_Module], int]:

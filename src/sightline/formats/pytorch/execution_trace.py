@@ -22,6 +22,7 @@ from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._stacks import read_text
+from sightline.formats._text_damage import note_misspelt_keys
 
 IMPORTER = Importer(
     name="execution_trace",
@@ -36,6 +37,7 @@ IMPORTER = Importer(
 
 _KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _FRAME = "[pytorch|profiler|execution_trace|"  # the process and the thread themselves
+_KEYS = frozenset(("nodes", "attrs", "inclusive_dur", "exclusive_dur", "stream", "schema"))
 _MOST_NS = INT64_MAX // 4
 _COLUMNS = {"name": pl.String, "kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64,
             "lane": pl.Int64}  # fmt: skip
@@ -49,6 +51,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         trace = parse_json(read_text(source, quality), quality, Decimal)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON ({error})") from error
+    quality += note_misspelt_keys(trace, _KEYS)
     nodes = trace.get("nodes") if isinstance(trace, dict) else None
     rows = list(_list_rows(nodes if isinstance(nodes, list) else []))
     frame = pl.DataFrame(rows, schema=_COLUMNS, orient="row").sort("start_ns", "end_ns")

@@ -58,6 +58,8 @@ _BEYOND = 8  # characters
 _DEVICE = re.compile(r"^Self (?!CPU)([A-Z]\w*)$")
 _TOTAL = re.compile(r"^\s*(Self [A-Z]\w*) time total:\s*(\S+)\s*$")
 _VALUE = re.compile(r"^[\d.,]+(?:%|ns|us|ms|s)?$")
+_TIME = re.compile(r"^\d{1,9}\.\d{3}(?:ns|us|µs|ms|s)$")
+_OF_TIME = re.compile(r"^(?:Self [A-Z]+|[A-Z]+ total|[A-Z]+ time avg)$")
 _CALL = re.compile(r"^(?:cuda|hip)[A-Z]\w+$|^cu[A-Z]\w+$")  # of the runtime or the driver
 # How far a total may be above the sum of its rows by rounding: they have three decimals (ours).
 _ROUNDING = 1e-3
@@ -78,6 +80,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     lost: list[str] = []
     text = unpack_notebook(read_text(source, notes))
     tables = _list_tables([drop_marks(line) for line in list_lines(text)], lost)
+    lost += [name for table in tables for name in _list_lost(table)]
     described = [found for table in tables if (found := list(_describe_table(table)))]
     if not described:
         raise DamagedError(f"cannot read {source.given}", why="its table has no row")
@@ -124,6 +127,15 @@ def _list_tables(lines: list[str], lost: list[str]) -> list[_Table]:
     if columns:
         lost.append("the rule below the last row")
     return tables
+
+
+def _list_lost(table: _Table) -> Iterator[str]:
+    """Rows with a time that is none, as PyTorch prints all: `345.077ms`, with three decimals."""
+    for cells in table.rows:
+        if any(_OF_TIME.match(name) and not _TIME.match(text) for name, text in cells.items()):
+            yield cells["Name"]
+    if not table.totals:
+        yield "the line with the total below the table"
 
 
 def _cut(line: str, columns: list[tuple[int, int]]) -> list[str]:

@@ -8,6 +8,7 @@ sums of the moment of saving as a second. Every other number is a row of `memory
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import polars as pl
@@ -36,6 +37,7 @@ IMPORTER = Importer(
 )
 
 _MOMENTS = ("peak", "current")
+_SUMS = (".current", ".peak", ".allocated", ".freed")
 _DEEPEST = 8
 
 
@@ -48,6 +50,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is not complete JSON ({error})"
         ) from error
+    # Each sum is told of four moments.
+    told = Counter(name.rpartition(".")[0] for name in counts if name.endswith(_SUMS))
+    if missing := sum(len(_SUMS) - count for count in told.values()):
+        text = "numbers of sums are missing, of which the statistics hold others"
+        quality.append(Quality("missing_values", "warning", text, missing))
     names = ("allocated_bytes", "active_bytes", "reserved_bytes")
     events = [{name: counts.get(f"{name}.all.{moment}") for name in names} for moment in _MOMENTS]
     if all(event["allocated_bytes"] is None for event in events):

@@ -15,6 +15,7 @@ from sightline.core.model.tables import load_table
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_whole
+from sightline.formats._text_damage import note_foreign_bytes, note_names
 
 
 def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
@@ -22,7 +23,9 @@ def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
 
     Raises DamagedError where nothing is.
     """
-    text = read_whole(source, notes).decode("utf-8", errors="replace")
+    data = read_whole(source, notes)
+    notes += note_foreign_bytes(data)
+    text = data.decode("utf-8", errors="replace")
     try:
         return [json.loads(text)]
     except (ValueError, RecursionError):
@@ -36,6 +39,15 @@ def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
         raise DamagedError(f"cannot read {source.given}", why="its JSON is not whole")
     notes += note_bad_lines(bad, "whole JSON documents")
     return found
+
+
+def note_left_out(names: int, values: int) -> list[Quality]:
+    """The notes on names that are nearly the tool's, and on values of its names that are none."""
+    notes = note_names(names)
+    if values:
+        text = "values are no numbers where the tool writes one: they were left out"
+        notes.append(Quality("damaged_values", "warning", text, values))
+    return notes
 
 
 def read_number(value: Any) -> float | None:

@@ -11,7 +11,14 @@ from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
-from sightline.formats.serving._requests import import_serving, make_stat, read_documents
+from sightline.formats._text_damage import count_misspelt
+from sightline.formats.serving._requests import (
+    import_serving,
+    make_stat,
+    note_left_out,
+    read_documents,
+    read_number,
+)
 
 IMPORTER = Importer(
     name="guidellm",
@@ -48,6 +55,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes: list[Quality] = []
     stats: list[dict[str, Any]] = []
     version = None
+    names = values = 0
     for document in read_documents(source, notes):
         if not isinstance(document, dict):
             continue
@@ -58,6 +66,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for number, one in enumerate(benchmarks if isinstance(benchmarks, list) else ()):
             if isinstance(one, dict):
                 stats += _list_stats(one, number)
+                left_out = _count_left_out(one)
+                names, values = names + left_out[0], values + left_out[1]
+    notes += note_left_out(names, values)
     return import_serving(source, "GuideLLM", [], stats, notes, version)
 
 
@@ -76,3 +87,36 @@ def _list_stats(benchmark: dict[str, Any], number: int) -> Iterator[dict[str, An
         known = percentiles if isinstance(percentiles, dict) else {}
         for name, ours in _PERCENTILES.items():
             yield from make_stat(metric, ours, known.get(name), unit, number)
+
+
+def _count_left_out(benchmark: dict[str, Any]) -> tuple[int, int]:
+    """How many names are nearly those of metrics or statistics, and how many values are none.
+
+    GuideLLM writes each metric with each of its statistics; None where no request completed.
+    """
+    metrics = benchmark.get("metrics")
+    if not isinstance(metrics, dict):
+        return count_misspelt(list(benchmark), ("metrics",)), int("metrics" in benchmark)
+    names = count_misspelt(list(metrics), _METRICS)
+    values = 0
+    for key in _METRICS:
+        found = metrics.get(key)
+        done = found.get("successful") if isinstance(found, dict) else None
+        if not isinstance(found, dict):
+            values += key in metrics and found is not None
+        elif not isinstance(done, dict):
+            values += "successful" not in found or done is not None
+        elif done.get("count") or "count" not in done:
+            percentiles = done.get("percentiles")
+            names += count_misspelt(list(done), (*_STATISTICS, "count", "percentiles"))
+            values += sum(_is_odd(done, name) for name in (*_STATISTICS, "count"))
+            values += "percentiles" in done and not isinstance(percentiles, dict | None)
+            if isinstance(percentiles, dict):
+                names += count_misspelt(list(percentiles), _PERCENTILES)
+                values += sum(_is_odd(percentiles, name) for name in _PERCENTILES)
+    return names, values
+
+
+def _is_odd(statistics: dict[str, Any], name: str) -> bool:
+    value = statistics.get(name)
+    return value is not None and read_number(value) is None

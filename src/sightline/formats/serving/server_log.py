@@ -18,6 +18,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_cut
 
 IMPORTER = Importer(
     name="server_log",
@@ -30,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=2,
+    version=3,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -74,10 +75,17 @@ _SGLANG = (
     _value(r"#retracted-req: N", "sglang:num_retracted_reqs"),
     _value(r"accept len: N", "sglang:spec_accept_length"),
 )
+# The marks of a line, its numbers, and those of them that are in each such line of any version.
 _LINES = (
-    (re.compile(r"Avg prompt throughput:|total_num_cumulative_preemption="), _VLLM),
-    (re.compile(r"\] (?:Prefill|Decode) batch"), _SGLANG),
+    (re.compile(r"Avg prompt throughput:|total_num_cumulative_preemption="), _VLLM, ()),
+    (re.compile(r"\] Prefill batch"), _SGLANG, ("#running-req", "#queue-req")),
+    (
+        re.compile(r"\] Decode batch"),
+        _SGLANG,
+        ("#running-req", "token usage", "gen throughput", "#queue-req"),
+    ),
 )
+_OF_VLLM = ("Avg prompt", "Avg generation", "Running", ("Waiting", "Pending"), "KV cache usage")
 # vllm/v1/engine/core.py: log_iteration_details; tensorrt_llm/_torch/pyexecutor/py_executor.py.
 _ITERATIONS = (
     re.compile(
@@ -96,12 +104,23 @@ _LOOKS = re.compile(
     r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
     r"|host_step_time|num_ctx_requests|Iteration\(|preemption="
 )
+# A line up to where its kind is known, and how long that may be.
+_BEGIN = re.compile(
+    r"^.*?(?:\] (?:Prefill|Decode) batch|Avg prompt throughput|Iteration\(|host_step_time)"
+)
+_LONGEST_HEAD = 240
+# A line that ends within the time or place that both servers begin their lines with.
+_HALF_HEAD = re.compile(
+    r"^(?:\(\w+ pid=\d+\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d[ \d:]*(?:\[[\w.]*:?\d*)?$"
+    r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*$"
+)
 # What comes once in a line: where it comes twice, the end of a line is missing.
 _ONCE = (
     re.compile(r"Avg prompt throughput:|(?:Prefill|Decode) batch"),
     re.compile(r"host_step_time = |iteration elapsed time"),
 )
-_LAST = re.compile(r"[\d%.)\]}]\s*$")  # statistics end with a number, a share or a bracket
+# Statistics end with a number, a share or a bracket; some of SGLang's with a comma.
+_LAST = re.compile(r"[\d%.)\]}],?\s*$")
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
 _UNDATED = re.compile(r"\b()(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)\b")
 _TRTLLM = re.compile(r"\[(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)\]")
@@ -112,13 +131,21 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     samples = Samples()
     undated = timeless = bad = 0
+    others: list[str] = []
+    heads: set[str] = set()
     for line in read_text(source, quality).splitlines():
         values = list(_read_line(line))
-        bad += _is_cut(line)
-        bad += sum(len(mark.findall(line)) > 1 for mark in _ONCE)
+        bad += _is_damaged(line)
         if not values:
-            bad += bool(_LOOKS.search(line))
+            if _LOOKS.search(line):
+                bad += not _is_damaged(line)
+            elif _HALF_HEAD.match(line):
+                bad += 1
+            elif len(line) < _LONGEST_HEAD:
+                others.append(line)
             continue
+        if begin := _BEGIN.match(line):
+            heads.add(begin[0])
         moment = _read_time(line)
         timeless += moment is None
         undated += moment is not None and moment < _YEAR_NS
@@ -132,6 +159,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             "--disable-log-stats; the server's /metrics hold the same, saved by\n"
             "  curl http://127.0.0.1:8000/metrics > metrics.txt",
         )
+    bad += count_cut(others, heads)
     quality += [*note_bad_lines(bad, "line of statistics"), *samples.note_gaps()]
     if undated:
         quality.append(Quality("no_year", "info", "the log has no year: its times are of 1970"))
@@ -143,14 +171,27 @@ def read(source: Source, options: ImportOptions) -> Imported:
 _YEAR_NS = 366 * 86_400 * 10**9
 
 
-def _is_cut(line: str) -> bool:
-    """Whether a line of statistics has a name without its number, or ends before its last one."""
-    for marks, values in _LINES:
-        if marks.search(line):
-            names = (name.search(line) and not value.pattern.search(line) for name, value in
-                     zip(map(_name_of, values), values, strict=True))  # fmt: skip
-            return any(names) or not _LAST.search(line)
+def _is_damaged(line: str) -> bool:
+    """Whether a line of statistics is two, lacks a number, or ends before its last one."""
+    if any(len(mark.findall(line)) > 1 for mark in _ONCE):
+        return True
+    for marks, values, needed in _LINES:
+        if not (begin := marks.search(line)):
+            continue
+        names = (name.search(line) and not value.pattern.search(line) for name, value in
+                 zip(map(_name_of, values), values, strict=True))  # fmt: skip
+        if any(names) or not _LAST.search(line):
+            return True
+        if values is _SGLANG:
+            told = line[begin.end() :].lstrip(". ").rstrip(", ").split(", ")
+            lacks = any(name not in line for name in needed)
+            return lacks or any(part.count(":") != 1 for part in told)
+        return "Avg prompt" in line and not all(_has(line, name) for name in _OF_VLLM)
     return False
+
+
+def _has(line: str, name: str | tuple[str, ...]) -> bool:
+    return name in line if isinstance(name, str) else any(one in line for one in name)
 
 
 @functools.cache
@@ -161,7 +202,7 @@ def _name_of(value: _Value) -> re.Pattern[str]:
 
 def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:
     """What a line says: metric, source, value and unit."""
-    for marks, values in _LINES:
+    for marks, values, _ in _LINES:
         if marks.search(line):
             for value in values:
                 if found := value.pattern.search(line):

@@ -13,10 +13,12 @@ from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
+from sightline.formats._text_damage import count_misspelt
 from sightline.formats.serving._requests import (
     import_serving,
     make_request,
     make_stat,
+    note_left_out,
     read_documents,
     read_number,
 )
@@ -47,6 +49,10 @@ _RATES = {
     "max_concurrent_requests": ("concurrency", "requests"),
 }
 _NAMES = {"median": "p50"}
+_LISTS = ("ttfts", "itls", "start_times", "latencies", "input_lens", "output_lens", "queue_times",
+          "errors")  # fmt: skip
+_KNOWN = {*_RATES, *_LISTS, *(f"{of}_{what}_ms" for of in ("mean", "median", "std", "p99")
+                              for what in _TIMES)}  # fmt: skip
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -54,6 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes: list[Quality] = []
     requests: list[dict[str, Any]] = []
     stats: list[dict[str, Any]] = []
+    names = values = 0
     tool = "client of an inference server"
     for number, document in enumerate(read_documents(source, notes)):
         if isinstance(document, list):
@@ -62,7 +69,21 @@ def read(source: Source, options: ImportOptions) -> Imported:
             tool = f"benchmark of {str(document.get('backend') or 'a server')[:20]}"
             requests += _list_requests(document)
             stats += _list_stats(document, number)
+            odd = [key for key in document if not _is_statistic(key)]
+            names += count_misspelt(odd, _KNOWN - {*document})
+            values += sum(
+                value is not None and read_number(value) is None
+                for key, value in document.items()
+                if _is_statistic(key)
+            )
+    notes += note_left_out(names, values)
     return import_serving(source, tool, requests, stats, notes)
+
+
+def _is_statistic(key: str) -> bool:
+    """Whether a key is of a number that is read."""
+    found = _STATISTIC.match(key)
+    return key in _RATES or (found is not None and found[2] in _TIMES)
 
 
 def _read_client(one: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from sightline.core.model.tables import load_table
 from sightline.errors import DamagedError
 from sightline.formats._pairs import close_pairs
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import is_nearly
 
 IMPORTER = Importer(
     name="perf_trace",
@@ -51,6 +52,9 @@ _REQUEST = (
     r"^(?P<major>\d+),(?P<minor>\d+) (?P<rwbs>\S+) (?:\d+ )?\(.*?\)"
     r" (?P<sector>\d+) \+ (?P<sectors>\d+)"
 )
+_AGAIN = r"\s\[\d{3}\]\s+\d+\.\d{6,9}: +\w+:\w+: "
+_KINDS = ("sched_switch", "sched_waking", "sched_wakeup", "irq_handler_entry", "irq_handler_exit",
+          "softirq_entry", "softirq_exit", "block_rq_issue", "block_rq_complete")  # fmt: skip
 _MINOR_BITS = 20  # include/linux/kdev_t.h
 # block/blk-core.c, blk_fill_rwbs: what a request does is its first letter, after F for a flush.
 _OPERATIONS = {"R": "read", "W": "write", "D": "discard", "F": "flush"}
@@ -63,7 +67,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = pl.DataFrame({"line": [line for line in lines if not line.startswith("#")]})
     parsed = text.select(pl.col("line").str.extract_groups(_LINE)).unnest("line")
     events = _take_times(parsed.drop_nulls("event"))
-    quality += note_bad_lines(text.height - events.height, "events")
+    bad = text.height - events.height
+    # Two lines in one, and kinds of events that are nearly those which are read.
+    bad += events.filter(pl.col("rest").str.contains(_AGAIN)).height
+    kinds = events.get_column("kind_").value_counts()
+    bad += sum(n for kind, n in kinds.iter_rows() if any(is_nearly(kind or "", k) for k in _KINDS))
+    quality += note_bad_lines(bad, "events")
     if events.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="there is no event in it")
     switches = _list_switches(events)

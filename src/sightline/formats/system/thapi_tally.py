@@ -35,6 +35,7 @@ _HEADING = re.compile(
     r"^(BACKEND_[A-Z_,]+|Device profiling|Explicit memory traffic(?: \(([A-Z_,]+)\))?)"
     r" \| .*\|\s*$"
 )
+_HEAD = re.compile(r"^\s*Name \|(?: *[A-Z][\w()%]* *(?:\([^|]*\) *)?\|){3,}\s*$")
 # Layer and API of a backend, as of the events that it is made of (ctf/mappings/user_space.yaml).
 _BACKENDS = {
     "BACKEND_ZE": ("driver", "ze"), "BACKEND_OPENCL": ("driver", "opencl"),
@@ -100,6 +101,8 @@ def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
                     yield kind, backend, {}
             elif not names:
                 yield kind, backend, {}
+        elif not kind and _HEAD.match(line):
+            yield kind, backend, {}  # a table whose heading is damaged
         elif line.strip():
             if kind and names:
                 yield kind, backend, {}

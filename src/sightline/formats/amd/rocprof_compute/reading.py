@@ -10,6 +10,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._samples import is_odd
 from sightline.formats.amd._rocm_csv import read_table
 from sightline.formats.amd._rocprof_compute import LAUNCH, MACHINE, make_devices, make_kernels
 
@@ -260,6 +261,10 @@ def _read_machine(path: Path | None, source: Source, notes: list[Quality]) -> di
         return {}
     table = read_table(Source(path, source.given, source.on_read), notes)
     row = table.row(0, named=True) if table.height else {}
+    odd = sum(is_odd(row[name] or "") for name in MACHINE if name in row)
+    if odd:
+        text = f"{path.name}: what it says of the GPU is no number: it is left out"
+        notes.append(Quality("damaged_values", "warning", text, odd))
     return {name: value for name, value in row.items() if value not in (None, "", "0")}
 
 

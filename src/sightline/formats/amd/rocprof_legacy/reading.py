@@ -35,7 +35,11 @@ def read_records(source: Source) -> Imported:
         parts.append(others)
     else:
         spans, rest = split_spans(read_utf8(source, notes))
+        first = str(spans.earliest)
         for line in rest:
+            # Only the digits of a record's begin, of which the rest is cut off.
+            is_cut = _TOLD < len(line) < len(first) and line.isdigit()
+            lines.bad += is_cut and line.startswith(first[:_TOLD])
             lines.add(line)
         parts.append(spans)
         kernels = pl.DataFrame(lines.kernels, infer_schema_length=None)
@@ -61,6 +65,7 @@ def read_records(source: Source) -> Imported:
     return _rocm.build_tables(records, Recording("rocprof"), notes)
 
 
+_TOLD = 4  # digits that times of one recording have in common
 # Calls that return when the copy is done (HIP, "Memory Management"): what runs in one is its own.
 _BLOCKING = r"^hip(?:Memcpy(?:2D|3D|HtoD|DtoH|DtoD|WithStream)?|MemcpyToSymbol|MemcpyFromSymbol)$"
 

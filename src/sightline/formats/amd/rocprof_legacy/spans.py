@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import polars as pl
@@ -22,6 +23,7 @@ _CALLS = tuple(
 _ODD_SPAN = r"^(\d{1,19}):(\d{1,19}) (\d{1,9}):(\d{1,9}) (.+)$"
 _ODD_CALL = r"^(\w+)\(.*\)(?: = [^:]*?)? ?(?::(\d{1,19}))?$"
 _ODD_WORK = r"^(.+):(\d{1,19}):(\d{1,9})$"
+_BEGIN = re.compile(rb"\d{9,19}:\d{9,19} \d{1,9}:\d{1,9} ")
 _NUMBERS = ("start_ns", "end_ns", "first", "second", "correlation_id", "pid")
 _MOST_PLACE = 10**9  # processes, threads, devices and queues have fewer digits
 COPY = r"Copy|COPY"
@@ -41,6 +43,12 @@ class Part:
     regions: pl.DataFrame
     bad: int
 
+    @property
+    def earliest(self) -> int | None:
+        """When the first of its calls and kernels began, in ns."""
+        told = [part.get_column("start_ns") for part in (self.regions, self.dispatches)]
+        return pl.concat(told).min()  # type: ignore[return-value]
+
 
 def split_spans(data: bytes) -> tuple[Part, list[str]]:
     """The records of the lines that are spans, and all other lines."""
@@ -49,6 +57,10 @@ def split_spans(data: bytes) -> tuple[Part, list[str]]:
     spans = usual.rows.with_columns(usual.text("name"))
     odd, rest, bad = _split_odd_spans(others)
     spans = pl.concat([spans.drop("result"), odd]).sort("line", maintain_order=True)
+    # More beginnings than records: a line holds two. Work of process 0 is a call to no one.
+    bad += max(len(_BEGIN.findall(data)) - spans.height - bad, 0)
+    is_call = pl.col("pid").is_null()
+    bad += spans.filter(is_call & (pl.col("first") == 0)).height
     in_range = pl.all_horizontal(pl.col("first", "second", "pid").fill_null(0) < _MOST_PLACE)
     whole = spans.filter(in_range)
     return _sort_out(whole, bad + spans.height - whole.height), rest

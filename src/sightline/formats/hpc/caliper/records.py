@@ -8,6 +8,7 @@ the nodes that it was taken in, and has values of its own. Attributes are nodes,
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -33,6 +34,7 @@ class Record:
     path: list[tuple[str, str]] = field(default_factory=list)
     about: dict[str, str] = field(default_factory=dict)
     values: dict[str, Decimal] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)  # attributes whose values here are texts
 
 
 @dataclass
@@ -59,11 +61,14 @@ def parse_lines(text: str) -> Profile:
     for line in text.splitlines():
         fields = _split_fields(line)
         kind = fields.get("__rec", [""])[0]
+        profile.bad += line.count("__rec=") > 1  # two lines in one
         try:
             if kind == "node":
                 parent = int(fields["parent"][0]) if "parent" in fields else None
                 node = _Node(int(fields["attr"][0]), fields["data"][0], parent)
                 nodes[int(fields["id"][0])] = node
+                # What an attribute holds is said by the nodes above it: each has one.
+                profile.bad += node.attribute == _NAME and parent is None
             elif kind == "ctx":
                 snapshots.append(fields)
             elif kind != "globals" and line.strip():
@@ -75,8 +80,16 @@ def parse_lines(text: str) -> Profile:
         record = attributes.expand(fields)
         profile.bad += record is None
         profile.records += [record] if record else []
+    profile.bad += _count_odd(profile.records)
     profile.units = attributes.units
     return profile
+
+
+def _count_odd(records: list[Record]) -> int:
+    """How many values are texts of an attribute that has numbers in most records."""
+    numbers = Counter(name for record in records for name in record.values)
+    texts = Counter(name for record in records for name in record.told)
+    return sum(count for name, count in texts.items() if count < numbers[name])
 
 
 class _Attributes:
@@ -136,6 +149,7 @@ class _Attributes:
                 value = read_decimal(text)
                 if value is None:
                     record.about[name] = text
+                    record.told.append(name)
                 else:
                     record.values[name] = value
         except ValueError:

@@ -14,7 +14,7 @@ from sightline.formats._pasted_lines import cut_cells, drop_marks, is_csv
 from sightline.formats._summaries import COPY, FAULTS
 from sightline.formats.nvidia._cells import scale_figure
 from sightline.formats.nvidia._nvprof import read_row
-from sightline.formats.nvidia.nvidia_text.counters import KERNEL, ROW, read_counter
+from sightline.formats.nvidia.nvidia_text.counters import COUNTED, KERNEL, ROW, read_counter
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
 from sightline.formats.nvidia.nvidia_text.printed_trace import read_printed
 from sightline.formats.nvidia.nvidia_text.scan import (
@@ -88,6 +88,7 @@ class NvprofReader:
             self._kernel = (found := KERNEL.search(bare[device.end() :])) and found[1]
         elif (kernel := KERNEL.match(plain)) is not None:
             self._kernel = kernel[1]
+            self.lost += bool(COUNTED.search(kernel[1]))  # two lines in one
         elif bare.startswith("No kernels were profiled"):
             self._take_own(self._pid or "", bare)
         elif self._table is None:
@@ -102,6 +103,8 @@ class NvprofReader:
             self._take_trace(plain)
         elif self._table == COUNTERS and (row := ROW.match(plain)) is not None:
             self._take_counter(row[2], row[1], row[5])
+        elif self._table == COUNTERS and COUNTED.match(plain):
+            self.lost += 1
         elif self._table == UNIFIED and (row := _UNIFIED_ROW.match(plain)) is not None:
             self._take_unified(row)
         elif self._table == UNIFIED and (faults := _FAULTS.match(bare)) is not None:

@@ -1,0 +1,185 @@
+"""What shows that a text is damaged, whatever tool wrote it, and lines that are halves or two."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from typing import Any
+
+from sightline.core.model.declare import Quality
+
+# No tool writes these into a text: only tabs, line ends, form feeds, bells and backspaces stand in
+# texts of terminals, and escapes before the brackets and letters of their sequences.
+_CONTROLS = bytes({*range(7), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F})
+_LONE_ESCAPE = re.compile(rb"\x1b(?![\[\]()#%78=>@-Z\\^_c])")
+# Noise has no blanks, changes at every second character between capitals, small letters, digits and
+# marks, and has marks that few texts have. Dates, paths, CSV and XML have none of these.
+_RARE = re.compile(rb"[!$^`~?@\\]")
+_DENSE = re.compile(rb"[!-~]{16,}")
+_LOOKED_AT = 200  # characters of a line
+_MOST_ODD = 20_000  # a text in which more lines have such marks is one whose lines have them
+_FEW_TEXTS_HAVE = b"!$^`~?@\\#&*{}'+"
+_LEAST_RARE, _LEAST_MARKS, _LEAST_CHANGES = 2, 5, 0.55
+_LEAST_KEY = 5  # characters: shorter keys of a tool are often one character apart
+_WORDS = bytes(c for c in range(256) if chr(c).isalnum() or c > 126)
+_KINDS = bytes(
+    ord("a") if chr(c).islower() else ord("A") if chr(c).isupper() else ord("0")
+    if chr(c).isdigit() else ord(".") for c in range(256)
+)  # fmt: skip
+
+
+def note_text_damage(data: bytes) -> list[Quality]:
+    """What shows in any text, whatever it is of: that it ends within a line, or is none in places.
+
+    A text may end so without any loss, as one that somebody copied does: so it is no warning.
+    """
+    notes = []
+    # The brackets of JSON and XML say themselves that they are whole.
+    if data and data[-1:] not in b"\n\r" and not data.rstrip().endswith((b"}", b"]", b">")):
+        text = "the text ends within a line: if it was cut off there, what followed is missing"
+        notes.append(Quality("open_end", "info", text))
+    return [*notes, *note_foreign_bytes(data)]
+
+
+def note_foreign_bytes(data: bytes) -> list[Quality]:
+    """That a text has bytes that are none, or lines of noise."""
+    notes = []
+    if not data.isascii() and (odd := data.decode("utf-8", errors="replace").count("\ufffd")):
+        text = "characters are no UTF-8: they are replaced, and lines with them may not be read"
+        notes.append(Quality("damaged_text", "info", text, odd))
+    controls = len(data) - len(data.translate(None, _CONTROLS))
+    if b"\x1b" in data:
+        controls += len(_LONE_ESCAPE.findall(data))
+    if controls:
+        text = "characters are no text: lines with them may not be read"
+        notes.append(Quality("damaged_text", "info", text, controls))
+    if noise := sum(map(is_noise, islice(_list_odd_lines(data), _MOST_ODD))):
+        text = "lines are noise: what stood there is missing"
+        notes.append(Quality("damaged_text", "warning", text, noise))
+    return notes
+
+
+def _list_odd_lines(data: bytes) -> Iterator[bytes]:
+    """The beginnings of the lines in which a mark stands that few texts have."""
+    if b"\r" in data:  # which ends a line that another is written over
+        data = data.replace(b"\r", b"\n")
+    at = 0
+    while (found := _RARE.search(data, at)) is not None:
+        begin = data.rfind(b"\n", at, found.start()) + 1 or at
+        end = data.find(b"\n", found.end())
+        at = len(data) if end < 0 else end
+        yield data[begin : min(at, begin + _LOOKED_AT)]
+
+
+def is_noise(line: bytes) -> bool:
+    """Whether a line is nothing that a program prints, but bytes of something else."""
+    if not _DENSE.fullmatch(line):
+        return False
+    looked_at = line[:_LOOKED_AT]
+    marks = {*looked_at.translate(None, _WORDS)}
+    if len(marks) < _LEAST_MARKS or len(marks & {*_FEW_TEXTS_HAVE}) < _LEAST_RARE:
+        return False
+    kinds = looked_at.translate(_KINDS)
+    changes = sum(a != b for a, b in pairwise(kinds))
+    return changes >= _LEAST_CHANGES * (len(kinds) - 1)
+
+
+def count_cut(lines: Iterable[str], heads: Iterable[str], least: int = 4) -> int:
+    """How many lines end within what others begin with, told by the shape of these heads.
+
+    "[2026-05-27 20:1" is the beginning of a head such as "[2026-05-27 20:14:33] Decode": any digit
+    stands for another one.
+    """
+    shapes = {_shape(head) for head in heads}
+    longest = max(map(len, shapes), default=0)
+    begins = {shape[:least] for shape in shapes}
+    count = 0
+    for line in lines:
+        plain = line.rstrip("\r\n")
+        if least <= len(plain) < longest and _shape(plain[:least]) in begins:
+            shape = _shape(plain)
+            count += any(len(shape) < len(head) and head.startswith(shape) for head in shapes)
+    return count
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\d", "0", text)
+
+
+def is_nearly(word: str, known: str) -> bool:
+    """Whether a word is a known one with a damage: one character is another, or a part is gone.
+
+    A part may also stand twice. Whatever else is added makes another name of a tool.
+    """
+    if word == known or min(len(word), len(known)) < 3:
+        return False
+    common = min(len(word), len(known))
+    head = next((n for n in range(common) if word[n] != known[n]), common)
+    rest = common - head
+    tail = next((n for n in range(rest) if word[-1 - n] != known[-1 - n]), rest)
+    if len(word) == len(known):
+        return head + tail == len(known) - 1
+    part = abs(len(word) - len(known))
+    if head + tail < common or len(known) < part + 5:
+        return False
+    if len(word) < len(known):
+        return bool(head and tail) or (part <= 2 and len(known) > 5)
+    return any(word == known[: at + part] + known[at:] for at in range(len(known) - part + 1))
+
+
+def note_misspelt_keys(document: Any, known: frozenset[str]) -> list[Quality]:
+    """The note on keys of a document that are nearly the tool's (count_misspelt_keys)."""
+    return note_names(count_misspelt_keys(document, known))
+
+
+def note_names(count: int) -> list[Quality]:
+    """The note on names that are nearly those of a tool, if there are any."""
+    if not count:
+        return []
+    text = "names are nearly those that the tool writes: they are damaged, and were left out"
+    return [Quality("damaged_names", "warning", text, count)]
+
+
+def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
+    """How many keys are nearly a known one, in objects that lack that.
+
+    Objects that stand at the same place of others are looked at together: most are alike.
+    """
+    count = 0
+    waiting: list[list[Any]] = [[document]]
+    while waiting:
+        values = waiting.pop()
+        objects = [value for value in values if type(value) is dict]
+        shapes = Counter(map(tuple, objects))
+        count += sum(times * _count_in_shape(keys, known) for keys, times in shapes.items())
+        examples = dict(zip(map(tuple, objects), objects, strict=True)).values()
+        held = {key for one in examples for key, value in one.items() if _holds_names(value)}
+        waiting += [[one[key] for one in objects if key in one] for key in held]
+        lists = [value for value in values if type(value) is list and value]
+        inner = chain.from_iterable(one for one in lists if isinstance(one[0], dict | list))
+        waiting += [found] if (found := list(inner)) else []
+    return count
+
+
+def _holds_names(value: Any) -> bool:
+    """Whether it is an object or a list; an id in an object of its own, {"handle": 3}, is none."""
+    return isinstance(value, list) or (isinstance(value, dict) and len(value) > 1)
+
+
+@lru_cache(maxsize=4096)
+def _count_in_shape(keys: tuple[str, ...], known: frozenset[str]) -> int:
+    """The same of one object's keys: most objects of a document have the same."""
+    searched = [key for key in known.difference(keys) if len(key) >= _LEAST_KEY]
+    return count_misspelt([key for key in keys if key not in known], searched)
+
+
+def count_misspelt(words: Collection[str], known: Collection[str]) -> int:
+    """How many words are nearly a known one that is missing: what it named was not read."""
+    missing = [one for one in known if one not in words]
+    if not missing:
+        return 0
+    others = [word for word in words if word not in known]
+    return sum(any(is_nearly(word, one) for one in missing) for word in others)
