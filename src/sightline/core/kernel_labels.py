@@ -354,3 +354,8 @@ def _number_equal(found: dict[str, str]) -> dict[str, str]:
             number[label] += 1
             found[name] = f"{label} ({number[label]})"
     return found
+
+
+def is_graph(name: str) -> bool:
+    """Whether it is the name of a graph that was recorded as one operation."""
+    return re.fullmatch(r"CUDA graph (?:\d+|\?)", name) is not None

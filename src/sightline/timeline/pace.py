@@ -38,7 +38,7 @@ _SLEEPS = (
 # cudaGraphicsMapResources and its like for OpenGL, Direct3D, EGL and VDPAU; Vulkan's semaphores;
 # HIP's of the same names (CUDA Runtime API, "Graphics Interoperability", "External Resource
 # Interoperability").
-_DISPLAYS = (
+DISPLAYS = (
     r"^(?:cuda|cu|hip)Graphics(?:Map|Unmap)Resources|^(?:cuda|cu|hip)(?:Wait|Signal)External"
     r"Semaphores|(?i)^(?:glX|egl|wgl)SwapBuffers|^vkQueuePresent|SwapChain.*Present"
 )
@@ -87,7 +87,7 @@ def _find_pace(run: Run) -> Pace | None:
     period, periods, share = even
     calls = _list_calls(run, rank, window)
     names = Texts(calls.get_column("name"))
-    display = calls.filter(names.match(_DISPLAYS))
+    display = calls.filter(names.match(DISPLAYS))
     asleep = calls.filter(names.match(_SLEEPS) & calls.get_column("launches"))
     idle = _list_idle(run, rank)
     slept = int(measure_cover_between(idle, "start_ns", "end_ns", asleep, ["rank"]).sum())

@@ -148,3 +148,12 @@ def test_up_to_15_percent_of_the_window(tmp_path: Path) -> None:
 
 def test_a_recording_without_a_device(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, [call("cudaMalloc", 0, 5)]), "gpu-idle")
+
+
+def test_what_waits_while_the_gpu_draws_gains_nothing(tmp_path: Path) -> None:
+    """Buffers go to OpenGL and back in the gap: the device draws, and that was not recorded."""
+    drawing = [call("cudaGraphicsUnmapResources", 5, 2), call("cudaGraphicsMapResources", 10, 2)]
+    run = opened(tmp_path, [BEFORE, *drawing, *launched(20, AFTER, dur=4)])
+    (found,) = answers(run, "gpu-idle")
+    assert (found.title, found.severity, found.gain_ns) == ("GPU idle: drawing", "info", None)
+    assert "which is not in the recording" in found.summary

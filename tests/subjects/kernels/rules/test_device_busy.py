@@ -167,3 +167,11 @@ def test_what_is_faster_than_a_first_version_of_a_well_known_algorithm(tmp_path:
     assert advise("matrixMultiply(float*, float*)", tmp_path / "own").startswith("cuBLAS")
     assert advise("update_cells(float*)", tmp_path / "other").startswith("profile it")
     assert "cuBLAS" not in advise("ampere_sgemm_128x64_tn", tmp_path / "library")
+
+
+def test_a_graph_that_is_one_operation_is_no_kernel_to_profile(tmp_path: Path) -> None:
+    run = opened(tmp_path, [kernel("CUDA graph 1", 400 * i, 390) for i in range(10)])
+    (found,) = answers(run, RULE)
+    assert "--cuda-graph-trace=node" in (found.fix or "")
+    assert "ncu" not in (found.fix or "")
+    assert_silent(run, "dominating-kernel")

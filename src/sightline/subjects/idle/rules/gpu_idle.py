@@ -47,14 +47,17 @@ from sightline.diagnosis.one_offs import ONCE
 from sightline.diagnosis.operators import find_main_operator
 from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
+from sightline.timeline.host_ranges import list_host_names
+from sightline.timeline.pace import DISPLAYS
 from sightline.timeline.page_waits import FAULT_NS, HostPass, find_host_pass
 
 RULE = Rule("gpu-idle", "GPU idle", causes=(causes.OTHER_IDLE,), general=4)
 
 IDLE_PCT = 15.0
 _OWN_WORK = "host_pass"  # mostly the host's own work on unified memory
+_DRAWING = "drawing"  # not_started, beside calls that hand buffers to OpenGL and its like
 # What `sightline stats idle` calls causes that are told apart here.
-_AS_RECORDED = {"read_back": "unknown", _OWN_WORK: "unknown"}
+_AS_RECORDED = {"read_back": "unknown", _OWN_WORK: "unknown", _DRAWING: "not_started"}
 _WAITS = r"Synchronize|Memcpy"
 MANY = 10  # iterations that are a loop, and not a program that did something twice
 
@@ -91,6 +94,12 @@ _ADVICE = {
         "launched work does not start, although nothing recorded runs",
         "check for a driver lock, a host callback, another process on the GPU, or kernels that "
         "the profiler lost",
+    ),
+    _DRAWING: (
+        "launched work waits while the GPU draws, which is not in the recording (buffers are "
+        "handed to a graphics library and back in each round)",
+        "record the graphics, too (nsys --trace=cuda,opengl,vulkan; Nsight Graphics shows the "
+        "frame): draw fewer or simpler things, draw less often than is computed, or on another GPU",
     ),
     "start-up": (
         "the GPU is idle before the kernels begin to repeat",
@@ -201,6 +210,8 @@ def _tell_pass(found: Finding, reading: HostPass) -> Finding:
 
 
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
+    if cause == "not_started" and 2 * _count_handovers(run) >= mine.gaps.height:
+        cause = _DRAWING
     happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
     if cause == "not_started" and (place := _name_waiting(mine)):
         happens, fix = place
@@ -226,11 +237,16 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         + (f", in {mine.operator.name}" if mine.operator else ""),
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
-    if cause not in ("unknown", "not_recorded", "read_back"):
+    if cause not in ("unknown", "not_recorded", "read_back", _DRAWING):
         return found
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
     # what its end would gain nobody can say; nor how much of its reading the host only waits.
     return replace(found, severity="info", gain=None, method=None)
+
+
+def _count_handovers(run: Run) -> int:
+    """How often buffers are handed to a graphics library, or back."""
+    return int(list_host_names(run).match(DISPLAYS).sum()) if run.rows("host_ops") else 0
 
 
 def _tell_neighbors(run: Run, gaps: pl.DataFrame) -> Iterator[str]:

@@ -115,15 +115,16 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     collector = find_collector(run, mine)
     sampled = None if mine.place or collector else find_function(run, mine)
     place = mine.place or sampled
-    managed = _count_managed(run)
+    # Of Python it is not known whether its own code or the interpreter's callees took the time.
+    on_its_own = not (collector or place) and _is_in_own_code(lines) and not _is_python(run)
+
+    managed = 0 if collector or place else _count_managed(run)
     if managed:
         lines = [
             *lines,
             f"the program takes {format_several(managed, 'buffer')} of managed memory, and no "
             "migration was recorded: pages that the host touches come back from the GPU one by one",
         ]
-    # Of Python it is not known whether its own code or the interpreter's callees took the time.
-    on_its_own = not (collector or place) and _is_in_own_code(lines) and not _is_python(run)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.kernel_labels import label_kernels
+from sightline.core.kernel_labels import is_graph, label_kernels
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -102,7 +102,12 @@ def check(run: Run) -> Iterator[Finding]:
     room = None if moves else find_little_room(run, name)
     chosen = choose_in_ncu(name)
     few = " -c 3" if chosen else ""
-    profile = f"profile it:  ncu --set full{chosen}{few}  (AMD: rocprof-compute profile)"
+    profile = (
+        "record what is in the graph first, which is one operation here:  nsys profile "
+        "--cuda-graph-trace=node"
+        if is_graph(name)
+        else f"profile it:  ncu --set full{chosen}{few}  (AMD: rocprof-compute profile)"
+    )
     yield build_finding(
         RULE,
         f"{said} {told}",
