@@ -23,6 +23,7 @@ from sightline.replay.gains import (
     sum_windows,
 )
 from sightline.replay.moved_run import UnrecordedRun
+from sightline.replay.unrecorded import LEAST_SHARE
 from sightline.timeline.callers import find_callers
 from sightline.timeline.causes import HEAT, OTHER_CLOCK, POWER
 from sightline.timeline.engine_steps import list_engine_steps
@@ -37,8 +38,6 @@ _OF_CLOCKS = {POWER, HEAT, OTHER_CLOCK}  # what makes kernels longer, and no dev
 SEEN_FACTOR = 1.1
 # A gain of less than this share of the lost time has another limit behind it (ours).
 SEEN_OF_BOUND = 0.9
-# Runs of one program differ by as much (as in replay/unrecorded.py).
-SAME_SHARE = 0.95
 MAX_ROWS = 5  # pieces of evidence that a finding carries; all are in the analyses
 
 
@@ -173,7 +172,7 @@ def _replay(run: Run, loss: Loss, change: Change) -> Gain:
         return replayed
     unslowed = replay_unslowed_gain(run, change)
     # A run that would itself be shorter without its recorder is another one than was recorded.
-    is_same = unslowed is not None and unslowed.before_ns >= SAME_SHARE * replayed.before_ns
+    is_same = unslowed is not None and unslowed.before_ns >= (1 - LEAST_SHARE) * replayed.before_ns
     return unslowed if unslowed and is_same and unslowed.ns > replayed.ns else replayed
 
 

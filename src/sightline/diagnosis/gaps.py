@@ -24,6 +24,7 @@ from sightline.timeline.periods import describe_period
 # What is seen of a problem may be far less than its end gains: a wait that cost 0.8 % of the window
 # by itself was seen to gain 7.6 %. From here on it is replayed (ours: a tenth of what is notable).
 LOOK_PCT = NOTABLE_PCT / 10
+_MOSTLY = 10  # times what a claim itself counts (ours)
 NO_RANGE = "no recorded range covers most of the host's time"
 
 
@@ -70,6 +71,11 @@ class Claim:
     def behind_ns(self) -> int:
         """How much of the gaps what the host did next took."""
         return sum_column(self.behind, "duration_ns")
+
+    @property
+    def is_mostly_rest(self) -> bool:
+        """Whether most of the gaps is what the host does next: its name is nearer to the cause."""
+        return self.behind_ns > _MOSTLY * self.cost_ns
 
     @property
     def is_needed(self) -> bool:

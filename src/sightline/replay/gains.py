@@ -69,15 +69,7 @@ def starts_in_window(run: Run, nodes: pl.DataFrame) -> pl.Series:
 
 def replay_gain(run: Run, change: Change) -> Gain:
     """The window without the problem: the nodes are changed, and the run is replayed."""
-    nodes = list_nodes(run)
-    inside, anchors, before = run.once(_measure_recorded)
-    changed = change(nodes)
-    times = replay_graph(changed)
-    replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
-    # A device whose work is left as it is needs no less time for it than before.
-    least = min(measure_least(run, replayed, inside), before)
-    after = measure_span(nodes, times, inside, anchors)
-    return Gain(before, max(after, least), replayed)
+    return _compare(run, list_nodes(run), change, run.once(_measure_recorded)[2])
 
 
 def replay_unslowed_gain(run: Run, change: Change) -> Gain | None:
@@ -90,12 +82,18 @@ def replay_unslowed_gain(run: Run, change: Change) -> Gain | None:
     if bare is None:
         return None
     inside, anchors, _ = run.once(_measure_recorded)
-    before = measure_span(bare, replay_graph(bare), inside, anchors)
-    changed = change(bare)
+    return _compare(run, bare, change, measure_span(bare, replay_graph(bare), inside, anchors))
+
+
+def _compare(run: Run, nodes: pl.DataFrame, change: Change, before: int) -> Gain:
+    """The window of these nodes, which takes `before` ns, beside that of the changed ones."""
+    inside, anchors, _ = run.once(_measure_recorded)
+    changed = change(nodes)
     times = replay_graph(changed)
     replayed = changed.with_columns(start_ns=times.start, end_ns=times.end)
+    # A device whose work is left as it is needs no less time for it than before.
     least = min(measure_least(run, replayed, inside), before)
-    return Gain(before, max(measure_span(bare, times, inside, anchors), least), replayed)
+    return Gain(before, max(measure_span(nodes, times, inside, anchors), least), replayed)
 
 
 def _list_unslowed(run: Run) -> pl.DataFrame | None:

@@ -44,10 +44,10 @@ def _find_cold_pauses(run: Run) -> pl.DataFrame:
     idle = sum_column(gaps, "duration_ns")
     if run.columns("device_ops", ("kind",)).get_column("kind").is_in(["memcpy", "memset"]).all():
         return gaps.clear()  # nothing has run yet
-    first = gaps.filter(pl.col("rule").is_in([causes.CODE_LOADING, causes.ALLOCATION]))
-    sets_up = 100 * sum_column(first, "duration_ns") >= _LOADING_PCT * idle
     if 2 * idle >= window and run.rows("device_ops") < LEAST_OPERATIONS and runs_each_once(run):
         # A handful of operations, each of which ran once.
+        first = gaps.filter(pl.col("rule").is_in([causes.CODE_LOADING, causes.ALLOCATION]))
+        sets_up = 100 * sum_column(first, "duration_ns") >= _LOADING_PCT * idle
         return gaps if sets_up else gaps.clear()
     if 100 * idle < _IDLE_PCT * window or _has_steps(run):
         return gaps.clear()

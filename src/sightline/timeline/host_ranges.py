@@ -75,13 +75,17 @@ def _list_loading_ranges(run: Run) -> pl.DataFrame:
     names = list_host_names(run)
     loading = host.filter(names.match(LOADING))
     inside = loading.filter(~pl.col("layer").is_in(["runtime", "driver"]))
-    return pl.concat([inside, list_loader_starts(host, names)])
+    return pl.concat([inside, run.once(_list_loader_starts)])
+
+
+def _list_loader_starts(run: Run) -> pl.DataFrame:
+    host = run.table("host_ops", [*_THREAD, "layer", "start_ns", "end_ns"])
+    return list_loader_starts(host, list_host_names(run))
 
 
 def measure_loader_starts(run: Run) -> int:
     """How long all threads are silent while a DataLoader starts its workers for a pass, ns."""
-    host = run.table("host_ops", [*_THREAD, "layer", "start_ns", "end_ns"])
-    starts = list_loader_starts(host, list_host_names(run))
+    starts = run.once(_list_loader_starts)
     return sum_column(starts.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
 
 

@@ -33,7 +33,6 @@ from sightline.timeline.copies import ran_enough, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 
-_MOSTLY = 10  # times as much as what is seen (as sync-in-step's)
 _MOST_ONCE = 2  # copies of one kind that are no loop's (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
@@ -109,8 +108,7 @@ def find_exposed_copies(
                 "ranks": copies.get_column("rank").unique().sort().to_list(),
                 "copy_kind": copies.item(0, "copy_kind"),
                 "src_kind": copies.item(0, "src_kind"),
-                # Most of its gaps is what the host does next, whose name is nearer to the cause.
-                **({REST: True} if gaps.behind_ns > _MOSTLY * gaps.cost_ns else {}),
+                **({REST: True} if gaps.is_mostly_rest else {}),
             },
             calls=copies.select(host_op_id="launch_id", ns=pl.col("end_ns") - pl.col("start_ns")),
         ),

@@ -52,13 +52,11 @@ def check(run: Run) -> Iterator[Finding]:
     """At most one remark."""
     if not run.rows("device_ops"):
         return
-    calls = (
-        run.table("host_ops", ["layer", "name", "start_ns", "end_ns"]).filter(IN_API).sort("end_ns")
-    )
-    if ran_enough(run) and not _never_launches(run, calls):
+    if ran_enough(run) and not _never_launches(run):
         if is_too_little(run):
             yield _say_too_little(run)
         return
+    calls = _list_calls(run)
     lines = []
     if calls.height:
         took = calls.item(-1, "end_ns") - calls.get_column("start_ns").min()
@@ -94,18 +92,23 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _never_launches(run: Run, calls: pl.DataFrame) -> bool:
+def _list_calls(run: Run) -> pl.DataFrame:
+    """The calls to the GPU's driver and runtime, in the order in which they ended."""
+    columns = ["layer", "name", "start_ns", "end_ns"]
+    return run.table("host_ops", columns).filter(IN_API).sort("end_ns")
+
+
+def _never_launches(run: Run) -> bool:
     """Whether calls were recorded, none launches, and the device does next to nothing.
 
     A benchmark of copies launches nothing either, and is busy.
     """
     kinds = run.columns("device_ops", ("kind",)).get_column("kind")
-    if not calls.height or not kinds.is_in(["memcpy", "memset"]).all():
+    if not kinds.is_in(["memcpy", "memset"]).all():
         return False
-    busy = run.ask("breakdown").select(pl.col("idle_ns").sum() / pl.col("window_ns").sum()).item()
-    return bool(
-        100 * busy >= _IDLE_PCT and not calls.get_column("name").str.contains(LAUNCHES).any()
-    )
+    idle = run.ask("breakdown").select(pl.col("idle_ns").sum() / pl.col("window_ns").sum()).item()
+    names = _list_calls(run).get_column("name")
+    return bool(names.len() and 100 * idle >= _IDLE_PCT and not names.str.contains(LAUNCHES).any())
 
 
 def _say_too_little(run: Run) -> Finding:

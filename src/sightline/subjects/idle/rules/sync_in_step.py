@@ -61,8 +61,6 @@ RULE = Rule(
 
 _TIMES = ("start_ns", "end_ns")
 
-_MOSTLY = 10  # times the wait itself (ours)
-
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
@@ -89,7 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
             [*mine.evidence[:1], *callers],
             rows=mine.rows,
             # Most of the gaps is what the host does next: who names that is nearer to the cause.
-            where={**mine.where("host_sync"), **({REST: True} if _is_mostly_rest(mine) else {})},
+            where={**mine.where("host_sync"), **({REST: True} if mine.is_mostly_rest else {})},
             calls=mine.calls,
         ),
         Advice(
@@ -126,10 +124,6 @@ def check(run: Run) -> Iterator[Finding]:
         ),
     )
     yield from keep_notable(run, found)
-
-
-def _is_mostly_rest(mine: Claim) -> bool:
-    return mine.behind_ns > _MOSTLY * mine.cost_ns
 
 
 def _summarize(mine: Claim) -> str:
