@@ -12,7 +12,7 @@ import sightline
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.timeline.runtimes import (
-    COLLECT,
+    AGAIN,
     FRAME,
     KERNEL,
     LIBRARY,
@@ -36,7 +36,7 @@ def test_a_row_knows_its_tools_own_words(row: Runtime) -> None:
     """Its example is of no row above; it says what avoids the wait, and who says so."""
     (found,) = find_runtimes(pl.Series([row.example]), row.looks_at).to_list()
     assert ROWS[found] == row
-    assert row.kind in (*ONCE, COLLECT)
+    assert row.kind in (*ONCE, *AGAIN)
     assert row.looks_at in (RANGE, FRAME, LIBRARY, KERNEL)
     assert row.avoid and row.source
 
@@ -181,6 +181,15 @@ def test_garbage_is_collected_again_and_again(tmp_path: Path) -> None:
     found = one(run, "host-late")
     assert found.title == "The host collects garbage in Julia"
     assert "allocate less in the loop" in (found.fix or "")
+
+
+@pytest.mark.parametrize("name", ["PMPI_Waitall", "mpi_alltoall_", "ucp_worker_progress"])
+def test_who_polls_for_messages_waits_for_other_ranks(tmp_path: Path, name: str) -> None:
+    frames = [MAIN, ["native", name, None, "/opt/mpi/lib/libucp.so"]]
+    found = one(sampled(tmp_path, [1] * 15 + [0] * 5, frames), "host-late")
+    assert found.title == "The host waits for other ranks in MPI"
+    assert "sightline ranks" in (found.fix or "")
+    assert found.cause == "by its CPU samples the thread was in MPI"
 
 
 def test_what_is_in_no_row_gets_neutral_words(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ PROFILER = "profiler-overhead"
 ALLOCATION = "allocator-churn"
 # PAGEABLE, DOWNLOAD: the host waited for such a copy
 SYNCHRONISATION = "sync-in-step"
+# The runtime of OpenMP or OpenACC fills or empties a buffer between two copies one way.
+MAPPING = "offload-mapping"
 # SMALL: launches of such copies come late
 LAUNCHES = "launch-bound"
 # It received from a rank that had not sent yet (timeline/mpi_waits.py).

@@ -106,12 +106,14 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
 # of a test's arguments there and back twice that.
 _LITTLE_KERNELS_NS, _LITTLE_NS = 500_000, 1_000_000
 _FEW_COPIES = 10  # a test that moves its arguments one by one makes tens of them
+_ONE_PAUSE = 0.9  # of all that was recorded, between two operations: setting up, and no loop (ours)
 
 
 def is_too_little(run: Run) -> bool:
     """Whether all that ran is a handful of kernels that take next to no time, and some copies.
 
-    Or kernels of which each ran once: one pass over a problem, and what was sent for it.
+    Or kernels of which each ran once: one pass over a problem, and what was sent for it. Copies may
+    take longer where one pause is nearly all of the recording.
     """
     used = run.columns("device_ops", ("kind", "start_ns", "end_ns"))
     kernels = int((used.get_column("kind") == "kernel").sum())
@@ -122,7 +124,19 @@ def is_too_little(run: Run) -> bool:
     length = pl.col("end_ns") - pl.col("start_ns")
     took = used.group_by(is_kernel=pl.col("kind") == "kernel").agg(ns=length.sum())
     computed = took.filter("is_kernel").get_column("ns").sum()
-    return computed < _LITTLE_KERNELS_NS and took.get_column("ns").sum() < _LITTLE_NS
+    little = took.get_column("ns").sum() < _LITTLE_NS
+    return computed < _LITTLE_KERNELS_NS and (little or _is_one_pause(used))
+
+
+def _is_one_pause(ops: pl.DataFrame) -> bool:
+    """Whether the longest time without any operation is nearly all between the first and last."""
+    until = pl.col("end_ns").cum_max().shift(1)
+    found = ops.sort("start_ns").select(
+        longest=(pl.col("start_ns") - until).max(),
+        all=pl.col("end_ns").max() - pl.col("start_ns").min(),
+    )
+    longest, span = found.row(0)
+    return longest is not None and longest >= _ONE_PAUSE * span
 
 
 def runs_each_once(run: Run) -> bool:

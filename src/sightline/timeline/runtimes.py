@@ -14,8 +14,9 @@ import polars as pl
 from sightline.core.packaged_rows import read_rows
 
 # Kinds of rows: what happens once for each program, shape or type, and what comes again.
-COMPILE, TUNE, LOAD, COLLECT = "compile", "tune", "load", "collect"
+COMPILE, TUNE, LOAD, COLLECT, MESSAGE = "compile", "tune", "load", "collect", "message"
 ONCE = (COMPILE, TUNE, LOAD)
+AGAIN = (COLLECT, MESSAGE)
 # Where a row's pattern is looked for.
 RANGE, FRAME, LIBRARY, KERNEL = "range", "frame", "library", "kernel"
 
@@ -38,6 +39,8 @@ class Runtime(NamedTuple):
             return f"compiles ({self.runtime})"
         if self.kind == TUNE:
             return f"tunes kernels ({self.runtime})"
+        if self.kind == MESSAGE:
+            return f"waits for other ranks in {self.runtime}"
         return f"{'loads' if self.kind == LOAD else 'collects garbage in'} {self.runtime}"
 
 

@@ -43,6 +43,7 @@ NATIVE, UNKNOWN = "native", "unknown"
 _CALLS = {"amd": r"^hip[A-Z]|^hsa_", "intel": r"^ze[A-Z]", "nvidia": r"^cu(?:da)?[A-Z]"}
 _PYTHON = ("sglang", "vllm", "pytorch", "jax", "numba", "cupy")
 _COMPILED = ("kokkos", "openmp", "openacc")
+OFFLOAD = ("openmp", "openacc")  # whose runtimes copy what a region uses
 SERVING = ("sglang", "vllm", "tensorrt")
 # A program that learns runs backwards: PyTorch's autograd nodes and optimizers (as Kineto names
 # them), and kernels that say so.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sightline
 from support.rules import answers, assert_silent
-from support.traces import Event, host, op, opened
+from support.traces import Event, call, host, op, opened
 
 
 def train(first_us: int, read_us: int) -> list[Event]:
@@ -39,3 +39,25 @@ def test_a_long_read_of_one_value_is_a_wait(tmp_path: Path) -> None:
     assert found.gain is None
     assert sightline.findings(run)[0].rule == "host-optimizer"
     assert_silent(opened(tmp_path / "b", train(50, 5)), "host-copies")
+
+
+def test_small_operators_may_hide_behind_a_gpu_that_was_not_recorded(tmp_path: Path) -> None:
+    calls = [op("aten::add", 40 * n, 8) for n in range(200)]
+    (alone,) = answers(opened(tmp_path / "a", calls), "host-dispatch")
+    assert alone.gain_ns
+    launches = [call("cudaLaunchKernel", 40 * n + 2, 3) for n in range(200)]
+    (found,) = answers(opened(tmp_path / "b", [*calls, *launches]), "host-dispatch")
+    assert (found.severity, found.gain) == ("info", None)
+    assert "a GPU that was not recorded" in found.evidence[-1]
+
+
+def test_convolutions_on_the_slow_path(tmp_path: Path) -> None:
+    """More than half of what computes is in PyTorch's fallback: other advice than faster cores."""
+    usual = [op("aten::mkldnn_convolution", 1_000 * n, 990) for n in range(20)]
+    slow = [op("aten::_slow_conv2d_forward", 1_000 * n, 990) for n in range(20)]
+    (found,) = answers(opened(tmp_path / "a", slow), "host-busy")
+    assert found.title == "Convolutions take PyTorch's fallback on the CPU"
+    assert "aten::_slow_conv2d_forward" in found.evidence[0]
+    assert "oneDNN" in (found.fix or "")
+    (found,) = answers(opened(tmp_path / "b", usual), "host-busy")
+    assert "oneDNN" not in (found.fix or "")

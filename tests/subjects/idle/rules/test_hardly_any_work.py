@@ -65,3 +65,16 @@ def test_kernels_of_which_each_ran_once(tmp_path: Path) -> None:
     first = findings(opened(tmp_path, events))[0]
     assert first.rule == RULE
     assert first.summary.startswith("20 kernels took 60.00 µs in all: too little to judge")
+
+
+def test_one_pause_between_two_set_ups(tmp_path: Path) -> None:
+    """Copies of 1.6 ms and six kernels that each ran twice at most, around 2 s of building."""
+    events = []
+    for at in (0, 2_000_000):
+        events += [launched(at + 100 * i, copy("Memcpy HtoD", at + 100 * i + 9, 40, 1 << 18))
+                   for i in range(20)]  # fmt: skip
+        names = ("initA", "initB", "initC")
+        events += [launched(at + 3_000 + 100 * i, kernel(k, at + 3_009 + 100 * i, 10))
+                   for i, k in enumerate(names)]  # fmt: skip
+    (found,) = answers(opened(tmp_path, [e for each in events for e in each]), RULE)
+    assert found.summary.startswith("6 kernels and 40 copies and memsets took 1.660 ms")

@@ -11,11 +11,11 @@ import sightline
 from sightline.core.model.run import Run
 from sightline.diagnosis.one_offs import ONCE
 from sightline.subjects.idle.rules._thinking import shorten_signature
-from support import launch_samples
+from support import exports, launch_samples
 from support.launch_samples import LOADING, MAIN
 from support.rules import answers, assert_silent, assert_speaks
 from support.traces import TID, Event, call, kernel, launched, op, opened, opened_ranks, step
-from synth_nsys import Export
+from synth_nsys import Export, gtid
 
 
 def paused(folder: Path, idle: int, *host: Event) -> Run:
@@ -321,3 +321,41 @@ def test_pages_that_host_and_device_share(tmp_path: Path, name: str, is_told: bo
     ]
     (found,) = answers(opened(tmp_path, events), "host-late")
     assert ("1 buffer of managed memory" in str(found.evidence)) is is_told
+
+
+def test_a_range_that_all_variants_share(tmp_path: Path) -> None:
+    """Two of three `Steps` launch nothing: whose they are stands in the range around them."""
+    export = Export()
+    for n, (variant, launches) in enumerate((("gpu", True), ("cpu_a", False), ("cpu_b", False))):
+        at = 20_000_000 * n
+        export.range(variant, at, at + 15_000_000)
+        export.range("Steps", at + 1_000, at + 14_000_000)
+        if launches:
+            for i in range(10):
+                start = at + 10_000 + 1_000_000 * i
+                export.api("cudaLaunchKernel", start, start + 5_000, i)
+                export.kernel("k", start + 9_000, start + 900_000, i)
+        export.api("cudaLaunchKernel", at + 16_000_000, at + 16_005_000, 90 + n)
+        export.kernel("k", at + 16_009_000, at + 16_900_000, 90 + n)
+    (found,) = answers(exports.opened(tmp_path, export), "host-late")
+    lines = "\n".join(found.evidence)
+    assert "these lie in  cpu_a 19.11 ms, cpu_b 19.11 ms" in lines
+    assert "2 of 3 × Steps launch nothing on the GPU: the host does the work there" in lines
+    assert (found.fix or "").startswith("let the GPU do what the host does in these 2")
+
+
+@pytest.mark.parametrize(("name", "loads"), [("at::native::add_kernel", True), ("add", False)])
+def test_a_wait_with_a_limit_before_each_batch(tmp_path: Path, name: str, loads: bool) -> None:
+    """A thread of PyTorch's loader hands over the batches that it pinned; others' waits are not."""
+    export = Export()
+    for i in range(8):
+        at = 10_000_000 * i
+        export.add("OSRT_API", start=at, end=at + 8_000_000, eventClass=27, globalTid=gtid(7, 7),
+                   nameId=export.text("sem_timedwait"), returnValue=0, nestingLevel=0)  # fmt: skip
+        export.api("cudaMemcpyAsync", at + 8_010_000, at + 8_015_000, 2 * i)
+        export.copy(1, at + 8_020_000, at + 8_520_000, 2 * i, 1 << 24, 1, 2)
+        export.api("cudaLaunchKernel", at + 8_020_000, at + 8_025_000, 2 * i + 1)
+        export.kernel(name, at + 8_520_000, at + 9_900_000, 2 * i + 1)
+    (found,) = answers(exports.opened(tmp_path, export), "host-late")
+    assert (found.title == "Waiting for the DataLoader") == loads
+    assert ("num_workers" in (found.fix or "")) == loads

@@ -73,3 +73,14 @@ def test_a_backward_pass_may_have_been_meant_where_memory_ran_out(tmp_path: Path
     (first,) = answers(run, "out-of-memory")
     assert "compute activations again" in first.fix
     assert "torch.inference_mode() where nothing is trained" in first.fix
+
+
+def test_another_gpu_that_did_not_run_out(tmp_path: Path) -> None:
+    """What it keeps is a remark, which says where memory ran out."""
+    program = inference(100, keeps=True, then=[entry("oom", 0, 5_000, 20, LAYER, device_free=9)])
+    other = inference(100, keeps=True)
+    program["device_traces"].append(other["device_traces"][0])
+    here, there = answers(opened(tmp_path, program), "forward-kept")
+    assert (here.severity, there.severity) == ("critical", "info")
+    assert "memory ran out before a backward pass" in here.summary
+    assert "memory ran out on GPU 0 before a backward pass" in there.summary

@@ -94,7 +94,7 @@ def find_exposed_copies(
             change=None
             if gaps.is_needed
             else lambda nodes: remove_ops(
-                _separate_calls(run, nodes, ids) if with_host else nodes, ids
+                separate_calls(run, nodes, ids) if with_host else nodes, ids
             ),
         ),
         Evidence(
@@ -173,7 +173,7 @@ def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
     return later if later.height else copies
 
 
-def _separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+def separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with no time between these copies' calls and the calls before them.
 
     What the system kept the thread from is no work for them.

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
@@ -39,6 +40,18 @@ from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segm
 RULE = Rule("host-busy", "The CPU computes nearly all the time")
 
 BUSY_PCT = 80.0
+_FIX = (
+    "a GPU; bfloat16 where the CPU has instructions for it; channels_last for convolutions; "
+    "OMP_NUM_THREADS at the number of cores"
+)
+# PyTorch's convolutions where oneDNN takes none of them (aten/src/ATen/native/Convolution.cpp:
+# select_conv_backend, use_mkldnn; the first has been called so since 1.8).
+_SLOW_CONVOLUTION = r"^aten::(?:_?slow_conv|thnn_conv)"
+_USE_ONEDNN = (
+    "find out why convolutions do not go through oneDNN: torch.backends.mkldnn.is_available() and "
+    ".enabled, a build that has it (python -c 'import torch; print(torch.__config__.show())'), "
+    "inputs in float32 or bfloat16; on Apple's processors the device mps"
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -54,6 +67,13 @@ def check(run: Run) -> Iterator[Finding]:
     each = segments.group_by("part").agg(pl.col("own_ns").sum())
     top = each.sort("own_ns", "part", descending=[True, False]).head(MAX_ROWS)
     lines = [f"{format_pct(100 * ns / share.cost_ns)} {kind}" for kind, ns in top.rows()]
+    slow = segments.filter(pl.col("name").cast(pl.String).str.contains(_SLOW_CONVOLUTION))
+    slow_ns = sum_column(slow, "own_ns")
+    is_slow = 2 * slow_ns > share.cost_ns
+    if is_slow:
+        names = slow.group_by("name").agg(pl.col("own_ns").sum()).top_k(1, by="own_ns")
+        pct = format_pct(100 * slow_ns / share.cost_ns)
+        lines[0] = f"{pct} in {names.item(0, 'name')}, for which no faster path was taken"
     yield build_finding(
         RULE,
         f"Operators compute for {format_pct(share.pct)} of the main thread's time, so only faster "
@@ -61,11 +81,11 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(100 * top.item(0, 'own_ns') / share.cost_ns)} of that.",
         Evidence((*lines, *list_names(segments)), where={"busy_pct": share.pct}),
         Advice(
-            fix="a GPU; bfloat16 where the CPU has instructions for it; channels_last for "
-            "convolutions; OMP_NUM_THREADS at the number of cores",
+            fix=_USE_ONEDNN if is_slow else _FIX,
             verify="sightline stats host_breakdown AFTER",
         ),
         severity="info",
         confidence="high",
+        title="Convolutions take PyTorch's fallback on the CPU" if is_slow else None,
         states_limit=True,
     )

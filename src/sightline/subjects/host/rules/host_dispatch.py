@@ -30,6 +30,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
@@ -55,6 +56,7 @@ from sightline.timeline.host_parts import (
     list_segments,
     list_short_python,
     list_windows,
+    uses_device,
 )
 from sightline.timeline.iterations import list_recorded_steps
 
@@ -89,7 +91,7 @@ def check(run: Run) -> Iterator[Finding]:
     steps = count_steps(run)
     per = f", {format_count(small.len() // steps)} a step" if steps else ""
     median = each.get_column("own_ns").median()
-    yield report_share(
+    found = report_share(
         RULE,
         share,
         f"The main thread spends {format_pct(share.pct)} of its time calling operators instead of "
@@ -114,6 +116,13 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         confidence="medium",
     )
+    yield _hide_behind_device(found) if uses_device(run) else found
+
+
+def _hide_behind_device(found: Finding) -> Finding:
+    """Of a program whose GPU was not recorded: the host's work may hide behind the GPU's."""
+    line = "it launches work on a GPU that was not recorded: if that takes longer, nothing is lost"
+    return replace(found, severity="info", gain=None, method=None, evidence=(*found.evidence, line))
 
 
 def _list_elsewhere(run: Run) -> pl.DataFrame | None:

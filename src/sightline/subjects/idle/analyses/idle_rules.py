@@ -26,6 +26,7 @@ late-sender            late_sender
 blocked-on-io          blocked_io
 futex-contention       lock_wait
 many-small-copies      late launches of a launch-bound device, most of them small copies
+offload-mapping        host_late between two copies one way, in a program of OpenMP or OpenACC
 launch-bound           late launches of a launch-bound device, at its pace
 first-iteration-included
                        host_late in the first of three or more marked steps, where that step holds
@@ -46,6 +47,7 @@ from sightline.core.model.run import Run
 from sightline.timeline import causes
 from sightline.timeline.copies import SMALL_BYTES, list_copy_causes
 from sightline.timeline.idle import PACE_INTERVALS
+from sightline.timeline.world import OFFLOAD, read_world
 
 ANALYSIS = Analysis(
     "idle_rules",
@@ -83,7 +85,8 @@ def run(run: Run) -> pl.DataFrame:
     before = find_rows(ops.get_column("device_op_id"), gaps.get_column("before_id"))
     after = find_rows(ops.get_column("device_op_id"), gaps.get_column("after_id"))
     gaps = gaps.hstack(take_rows(copies, before)).with_columns(
-        next_copy=copies.get_column("copy").gather(after)
+        next_copy=copies.get_column("copy").gather(after),
+        next_way=copies.get_column("way").gather(after),
     )
     length = (pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("kind") == "kernel")
     median = (
@@ -106,6 +109,8 @@ def run(run: Run) -> pl.DataFrame:
     late = pl.col("cause").is_in(["host_late", "launch_latency"]) & (
         pl.col("duration_ns") <= pl.col("pace_ns")
     )
+    # The region's calls launch both: what lies between them is its runtime's work.
+    maps = pl.lit(read_world(run).framework in OFFLOAD) & pl.col("way").is_in(["HtoD", "DtoH"])
     rules = {
         causes.PREEMPTED: pl.col("cause") == "preempted",
         causes.OVERSUBSCRIBED: pl.col("cause") == "cpu_oversubscribed",
@@ -127,6 +132,9 @@ def run(run: Run) -> pl.DataFrame:
         causes.LATE_SENDER: pl.col("cause") == "late_sender",
         causes.INPUT_OUTPUT: pl.col("cause") == "blocked_io",
         causes.LOCK: pl.col("cause") == "lock_wait",
+        causes.MAPPING: maps
+        & (pl.col("cause") == "host_late")
+        & (pl.col("way") == pl.col("next_way")),
         causes.LAUNCHES: late & (pl.col("bound") == causes.LAUNCHES),
         causes.FIRST_STEP: (pl.col("cause") == "host_late") & pl.col("first"),
         causes.HOST: pl.col("cause") == "host_late",

@@ -17,7 +17,7 @@ from sightline.core.model.run import Run
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.gaps import NO_RANGE, Claim
-from sightline.timeline.runtimes import COLLECT, RANGE, Runtime, find_runtimes, list_runtimes
+from sightline.timeline.runtimes import AGAIN, RANGE, Runtime, find_runtimes, list_runtimes
 from sightline.timeline.sampled_runtimes import list_sampled_runtimes
 
 _THREAD = ["rank", "pid", "tid"]
@@ -53,25 +53,43 @@ def describe_thinking(run: Run, claim: Claim) -> list[str]:
     return [*known, *sampled, *around]
 
 
-def find_collector(run: Run, claim: Claim) -> Runtime | None:
-    """The garbage collector that the launching threads were in for most of these gaps, if one.
+def find_runtime(run: Run, claim: Claim) -> Runtime | None:
+    """What holds launching threads again and again and was theirs for most of these gaps.
 
-    By the range that takes most of the time, else by more than half of the samples there.
+    A garbage collector, or waiting for other ranks: by the range that takes most of the time, else
+    by more than half of the samples there.
     """
     rows = list_runtimes()
     by_range = find_runtimes(pl.Series([claim.host_op], dtype=pl.String), RANGE).item()
     if by_range is not None:
-        return rows[by_range] if rows[by_range].kind == COLLECT else None
-    samples = list_sampled_runtimes(run)
-    if samples.is_empty():
-        return None
-    inside = _keep_inside(samples, _place_gaps(run, claim.gaps))
-    collects = [row for row, known in enumerate(rows) if known.kind == COLLECT]
+        return rows[by_range] if rows[by_range].kind in AGAIN else None
+    inside = _list_runtimes_there(run, claim)
     mine = inside.get_column("runtime").drop_nulls()
-    mine = mine.filter(mine.is_in(collects))
     if inside.height < _LEAST_SAMPLES or 2 * mine.len() <= inside.height:
         return None
     return rows[int(mine.mode().sort().item(0))]
+
+
+def split_by_runtime(run: Run, claim: Claim) -> list[Claim]:
+    """The gaps in which most samples are of such a runtime, and the others; one where all are."""
+    inside = _list_runtimes_there(run, claim)
+    if inside.is_empty():
+        return [claim]
+    share = inside.group_by("start_ns").agg(pl.col("runtime").is_not_null().mean())
+    mine = share.filter(pl.col("runtime") > 0.5).get_column("start_ns").implode()
+    is_mine = pl.col("start_ns").is_in(mine)
+    parts = [claim.select_part(run, is_mine), claim.select_part(run, ~is_mine)]
+    return parts if parts[0].cost_ns and find_runtime(run, parts[0]) else [claim]
+
+
+def _list_runtimes_there(run: Run, claim: Claim) -> pl.DataFrame:
+    """The samples in these gaps, with the row of such a runtime, or null."""
+    samples = list_sampled_runtimes(run)
+    if samples.is_empty():
+        return samples
+    again = [row for row, known in enumerate(list_runtimes()) if known.kind in AGAIN]
+    known = pl.when(pl.col("runtime").is_in(again)).then("runtime")
+    return _keep_inside(samples, _place_gaps(run, claim.gaps)).with_columns(runtime=known)
 
 
 def find_function(run: Run, claim: Claim) -> str | None:

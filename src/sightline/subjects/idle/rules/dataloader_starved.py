@@ -43,6 +43,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.build import Advice, Evidence, Loss, abstain, make_finding
 from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.replay import shorten_thinking
+from sightline.subjects.idle.rules._loading import LOAD_AHEAD
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import measure_loader_starts, measure_loading
 
@@ -89,10 +90,7 @@ def check(run: Run) -> Iterator[Finding]:
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(mine.evidence, rows=mine.rows, where=mine.where("data_loading"), calls=mine.calls),
         Advice(
-            fix=_KEEP
-            if starts
-            else "raise num_workers, set pin_memory=True and persistent_workers=True, prefetch to "
-            "the GPU on a side stream, or move decoding out of __getitem__",
+            fix=_KEEP if starts else LOAD_AHEAD,
             verify="sightline stats idle AFTER: total_ns of data_loading",
             cause="each pass over the DataLoader starts its workers, and ends them behind the last "
             "batch"

@@ -40,21 +40,25 @@ from dataclasses import replace
 
 import polars as pl
 
+from sightline.core.algebra.lookup import find_rows
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import fit_text
-from sightline.core.units import format_pct, format_several
+from sightline.core.units import format_count, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
 from sightline.diagnosis.ranking import NARROW
 from sightline.replay.replay import shorten_calls, shorten_thinking
+from sightline.subjects.idle.rules._loading import LOAD_AHEAD
 from sightline.subjects.idle.rules._thinking import (
     OWN_CODE,
     describe_thinking,
-    find_collector,
     find_function,
+    find_runtime,
     split_by_function,
+    split_by_runtime,
 )
+from sightline.subjects.idle.rules._variants import Variants, find_variants
 from sightline.timeline import causes
 from sightline.timeline.host_ranges import (
     list_host_names,
@@ -89,6 +93,13 @@ _KEEP_PAGES = (
     "--cuda-um-gpu-page-faults=true  records the migrations. Else "
 )
 
+# What CPython acquires a lock with that has a timeout (Python/thread_pthread.h).
+_TIMED_WAIT = r"^(?:sem_(?:timed|clock)wait|pthread_cond_(?:timed|clock)wait)$"
+_LEAST_BATCHES = 5  # fewer are no loop (ours)
+_HANDS_OVER = (
+    "a copy to the GPU follows each wait: the loader's thread that pins memory hands over a batch"
+)
+
 _CALL = re.compile(r"^(?:cuda|cu|hip|nvml|nccl|ze)[A-Z]\w*$")  # one call of a library
 
 
@@ -98,8 +109,11 @@ def check(run: Run) -> Iterator[Finding]:
     if every is None:
         return
     if every.host_op is None:
-        for each in split_by_function(run, every):
-            yield from _describe(run, each)
+        for some in split_by_runtime(run, every):
+            named = [some] if find_runtime(run, some) else split_by_function(run, some)
+            for each in named:
+                if each.cost_ns:
+                    yield from _describe(run, each)
         return
     held = every.is_in_host_op
     for part in (held, ~held):
@@ -111,20 +125,25 @@ def check(run: Run) -> Iterator[Finding]:
 def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
 
     waits = list_system_waits(run)
-    lines = describe_thinking(run, mine)
-    collector = find_collector(run, mine)
-    sampled = None if mine.place or collector else find_function(run, mine)
+    variants = find_variants(run, mine.host_op, mine.gaps)
+    lines = [*describe_thinking(run, mine), *(variants.lines if variants else ())]
+    runtime = find_runtime(run, mine)
+    sampled = None if mine.place or runtime else find_function(run, mine)
     place = mine.place or sampled
     # Of Python it is not known whether its own code or the interpreter's callees took the time.
-    on_its_own = not (collector or place) and _is_in_own_code(lines) and not _is_python(run)
+    on_its_own = not (runtime or place) and _is_in_own_code(lines) and not _is_python(run)
 
-    managed = 0 if collector or place else _count_managed(run)
+    managed = 0 if runtime or place else _count_managed(run)
     if managed:
         lines = [
             *lines,
             f"the program takes {format_several(managed, 'buffer')} of managed memory, and no "
             "migration was recorded: pages that the host touches come back from the GPU one by one",
         ]
+
+    loads = _is_next_batch(run, mine)
+    if loads:
+        lines = [*lines, _HANDS_OVER]
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
@@ -138,7 +157,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
             "while the host works in the program's own code, without a call to the GPU."
             if on_its_own
             else "because the host launches the next work late: the launching thread "
-            + (f"{collector.deed}." if collector else f"is in {place}." if place else _ELSE)
+            + (f"{runtime.deed}." if runtime else f"is in {place}." if place else _ELSE)
         ),
         Loss(cost_ns=mine.cost_ns, bound_ns=mine.worst_ns, change=without),
         Evidence(
@@ -152,18 +171,28 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix=collector.avoid
-            if collector
+            fix=runtime.avoid
+            if runtime
+            else LOAD_AHEAD
+            if loads
             else (_KEEP_PAGES if managed else "") + _shorten_own(run)
             if on_its_own
+            else _leave_to_gpu(variants)
+            if variants and variants.nothing
             else _advise(run, mine, place, lines),
             verify="sightline stats idle AFTER: total_ns of host_late",
-            cause="no wait, data loading or allocation is recorded there: the thread was "
+            cause=f"by its CPU samples the thread was in {runtime.runtime}"
+            if runtime and not mine.place
+            else "no wait, data loading or allocation is recorded there: the thread was "
             + ("computing, or asleep" if _is_known_why_away(run) else _MAYBE_AWAY),
             sources=("HolisticTraceAnalysis: host_wait",),
         ),
         confidence="medium",
-        title=_ON_ITS_OWN if on_its_own else _name(collector.deed if collector else None, place),
+        title="Waiting for the DataLoader"
+        if loads
+        else _ON_ITS_OWN
+        if on_its_own
+        else _name(runtime.deed if runtime else None, place),
     )
     if mine.place and re.search(_PROMPTS, mine.place):
         found = replace(
@@ -208,6 +237,28 @@ def _advise(run: Run, mine: Claim, place: str | None, lines: list[str]) -> str:
     return (
         "see what the host was running (host_op in sightline stats idle_rules), and move it to "
         "another thread or process, or out of the step"
+    )
+
+
+def _is_next_batch(run: Run, mine: Claim) -> bool:
+    """Whether the thread waits, with a limit of time, before most batches of a PyTorch program.
+
+    Its DataLoader's `__next__` gets what the thread that pins memory hands over through a queue
+    (torch/utils/data/dataloader.py: _try_get_data).
+    """
+    if not re.search(_TIMED_WAIT, mine.place or "") or read_world(run).framework != "pytorch":
+        return False
+    ops = run.table("device_ops", ["device_op_id", "copy_kind"])
+    after = find_rows(ops.get_column("device_op_id"), mine.gaps.get_column("after_id"))
+    sent = (ops.get_column("copy_kind").gather(after) == "HtoD").fill_null(value=False)
+    return mine.gaps.height >= _LEAST_BATCHES and 2 * int(sent.sum()) > mine.gaps.height
+
+
+def _leave_to_gpu(variants: Variants) -> str:
+    """What to do where some of the ranges of one name leave the GPU without work."""
+    return (
+        f"let the GPU do what the host does in these {format_count(variants.nothing)}, as the "
+        f"others do ({format_count(variants.all)} in all), or leave them out of what is measured"
     )
 
 

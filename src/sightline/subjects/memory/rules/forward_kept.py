@@ -96,13 +96,18 @@ def check(run: Run) -> Iterator[Finding]:
         stays += find_largest(last.twins.filter(~stacks), "bytes") if last else 0
         gain = max(0, min(size, lower) - stays)
         passes = "two passes' results" if last else "several layers' at once"
-        ended = _ran_out(run, peak)
+        failed = _list_failed(run, peak)
+        ended = not failed.is_empty()
+        elsewhere = ended and not select_device(failed, peak).height
         yield build_finding(
             RULE,
             f"{format_bytes(size)} that the forward pass allocated are alive at the peak of "
             f"{name_device(peak)}, {write_share(size, whole)} of it, {passes}, and "
             + (
-                "memory ran out before a backward pass."
+                f"memory ran out on {name_device(failed.row(0, named=True))} before a backward "
+                "pass."
+                if elsewhere
+                else "memory ran out before a backward pass."
                 if ended
                 else "no backward pass was recorded that would need them."
             ),
@@ -122,15 +127,16 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             price=price_part(size, gain, whole, "bytes"),
             method="all events gone through again without these blocks, less the largest of them",
+            severity="info" if elsewhere else None,
             confidence="medium" if last is None else "high",
             title="Results of the forward pass fill the memory" if ended else None,
         )
 
 
-def _ran_out(run: Run, peak: dict[str, Any]) -> bool:
-    """Whether memory ran out in this process: what would have come then is not known."""
-    failures = run.ask("out_of_memory").get_column("rank")
-    return bool(failures.eq_missing(pl.Series([peak["rank"]], dtype=failures.dtype)).any())
+def _list_failed(run: Run, peak: dict[str, Any]) -> pl.DataFrame:
+    """Where memory ran out in this process: what would have come then is not known."""
+    failures = run.ask("out_of_memory")
+    return failures.filter(pl.col("rank").eq_missing(pl.lit(peak["rank"], pl.Int64)))
 
 
 def _select_earlier(last: StepResults | None) -> pl.DataFrame:
