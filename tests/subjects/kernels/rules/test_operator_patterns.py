@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from sightline.core.model.run import Run
+from support.copies import transfer
 from support.operators import backward, op, run_of
 from support.rules import answers, assert_silent, assert_speaks
+from support.traces import kernel, launched, opened
+from support.traces import op as operator
 
 RULE = "operator-patterns"
 X = [3350, 2500]  # 33.5 MB of floats: 10 µs at 3.35 TB/s
+UP = "Memcpy HtoD (Pageable -> Device)"
 OTHER = op("aten::mm", [64, 64], [64, 64])
 
 
@@ -49,3 +56,34 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
     """Nothing is saved of kernels that are as fast as the memory: 10 passes of 10 µs."""
     large = [33_500, 2500]
     assert_silent(run_of(tmp_path, op("aten::silu", large), op("aten::mul", large)), RULE)
+
+
+def masks(folder: Path, *, made: list[int], times: int = 3) -> Run:
+    """Steps of 10 ms: a mask is filled, cut and copied in 6 of them, and 4 ms of kernels follow."""
+    size, events = [[1024, 1024], []], []
+    for i in range(times):
+        at = 10_000 * i
+        events += [
+            operator("aten::fill_", at, 2_000, **{"Input Dims": [made, []]}),
+            operator("aten::triu", at + 2_010, 2_000, **{"Input Dims": size}),
+            operator("aten::copy_", at + 4_050, 1_900, **{"Input Dims": [size[0], size[0], []]}),
+            launched(at + 4_060, transfer(UP, at + 4_100, 1_800, 4 << 20), dur=1_850),
+            launched(at + 5_970, kernel("k", at + 6_000, 4_000)),
+        ]
+    return opened(folder, events)
+
+
+def test_a_mask_that_is_made_on_the_host_in_each_step(tmp_path: Path) -> None:
+    """3 × 1.8 ms of copies, and 2 × 4.05 ms before them: the window begins with the first copy."""
+    (found,) = answers(masks(tmp_path, made=[1024, 1024]), RULE)
+    assert found.where["pattern"] == "made-on-host"
+    assert found.gain_ns is not None and found.cost_ns is not None
+    assert 3 * 1_800_000 + 2 * 4_050_000 <= found.gain_ns <= 14_000_000
+    assert found.gain_ns <= found.cost_ns
+
+
+@pytest.mark.parametrize(("made", "times"), [([8], 3), ([1024, 1024], 1)], ids=["other", "once"])
+def test_what_is_read_elsewhere_or_sent_once_is_not_made(
+    tmp_path: Path, made: list[int], times: int
+) -> None:
+    assert_silent(masks(tmp_path, made=made, times=times), RULE)

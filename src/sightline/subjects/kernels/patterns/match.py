@@ -33,7 +33,7 @@ def find_patterns(run: Run, rule: Rule) -> Iterator[Finding]:
                 rule,
                 list_work(run).join(matched, on="device_op_id", maintain_order="left"),
                 f"{pattern.cause[0].upper()}{pattern.cause[1:]}: {{share}} of the window is in "
-                "kernels that could go.",
+                "kernels and copies that could go.",
                 cause=pattern.cause,
                 fix=pattern.fix,
                 sources=(pattern.source,),

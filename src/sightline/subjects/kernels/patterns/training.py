@@ -23,9 +23,6 @@ _FOREACH_WORDS = {
 }
 _FUSED_WORDS = 7
 _LEAST_WORDS = 2 * _FUSED_WORDS  # ours: SGD has less, and little to gain
-# Operators that make a tensor of nothing but numbers (PyTorch, "Creation Ops").
-_MADE = r"^aten::(?:zeros|ones|full|rand|randn|randint|randperm|arange|eye|linspace)(?:_like)?$"
-_FROM_HOST = r"HtoD|HostToDevice"
 # What the engine asks of each gradient where anomalies are looked for: isnan, whether there is any,
 # and its value on the host (torch/csrc/autograd/engine.cpp, AnomalyMode::should_check_nan).
 _CHECK = r"^aten::(?:isnan|_is_any_true|item)$"
@@ -72,23 +69,6 @@ def _select_in(calls: Calls, ranges: str) -> pl.DataFrame:
         return calls.table.clear().with_columns(range=pl.lit(None, pl.Int64))
     inside = find_host_ancestor(calls.run, calls.table.get_column("call"), wanted)
     return calls.table.with_columns(range=inside).drop_nulls("range")
-
-
-def _find_made_on_host(calls: Calls) -> pl.DataFrame:
-    """Copies to the device of a tensor that was made on the host right before."""
-    copies = calls.kernels.filter(pl.col("name").str.contains(_FROM_HOST)).get_column("call")
-    if copies.is_empty():
-        return make_matches(())
-    host = calls.run.columns("host_ops", ["host_op_id", "parent_id", "rank", "tid", "layer"])
-    names = list_host_names(calls.run)
-    host = host.with_columns(made=names.match(_MADE), moves=names.match(r"^aten::(?:to|copy_)$"))
-    siblings = host.filter(pl.col("layer") == "op").sort("host_op_id")
-    behind = siblings.with_columns(
-        after=pl.col("made").shift(1).over("rank", "tid", "parent_id")
-    ).filter(pl.col("moves") & pl.col("after").fill_null(value=False))
-    moved = find_host_ancestor(calls.run, copies, behind.get_column("host_op_id"))
-    meant = copies.filter(moved.is_not_null())
-    return keep_nothing(calls.table.filter(pl.col("call").is_in(meant.implode())))
 
 
 def _find_anomaly_checks(calls: Calls) -> pl.DataFrame:
@@ -160,15 +140,5 @@ PATTERNS = (
         source="PyTorch: torch.optim, Algorithms (for-loop, foreach, fused)",
         with_backward=False,
         with_host=False,
-    ),
-    Pattern(
-        "made-on-host",
-        "Tensors made on the host and copied",
-        _find_made_on_host,
-        cause="tensors of zeros or random numbers are made on the host and copied to the GPU",
-        fix='make them there: torch.zeros(..., device="cuda")',
-        source="torch.profiler: ExtraCUDACopyPattern; PyTorch Performance Tuning Guide: Create "
-        "tensors directly on the target device",
-        with_backward=False,
     ),
 )

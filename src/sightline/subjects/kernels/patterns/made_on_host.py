@@ -1,0 +1,168 @@
+"""Tensors that operators on the CPU make in each step, and that are then sent to the GPU.
+
+A mask, positions, noise, a batch of made-up data: the GPU could make it where it is used, and what
+is the same in every step could be made once.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import polars as pl
+
+from sightline.core.algebra.lookup import find_rows
+from sightline.roofline.operators.arguments import read_json
+from sightline.subjects.kernels.patterns.calls import Calls
+from sightline.subjects.kernels.patterns.declare import Pattern, keep_nothing, make_matches
+from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
+
+# Operators that make a tensor of nothing but numbers (PyTorch, "Creation Ops").
+_MADE = r"^aten::(?:zeros|ones|full|rand|randn|randint|randperm|arange|eye|linspace)(?:_like)?$"
+_MOVES = r"^aten::(?:to|copy_)$"
+# Operators that write every element without reading another tensor (ATen, native_functions.yaml).
+# What makes a tensor calls one of them: aten::full fill_, aten::randn normal_.
+_MAKES = (
+    r"^aten::(?:fill_|zero_|normal_|uniform_|random_|bernoulli_|exponential_|log_normal_|eye|"
+    r"arange|linspace|full|ones|zeros|randint|randperm)$"
+)
+_UPLOAD = r"HtoD|HostToDevice"
+_LEAST_BYTES = 65_536  # smaller ones are the small copies' (timeline/copies.py)
+_LEAST_TIMES = 2  # what is sent once is no step's
+_THREAD = ["rank", "pid", "tid"]
+_HOST = ("host_op_id", "layer", "start_ns", "end_ns", "input_shapes", *_THREAD)
+
+
+def _find(calls: Calls) -> pl.DataFrame:
+    """The copies to the GPU of what was made on the CPU: nothing of them has to stay."""
+    uploads = calls.kernels.filter(pl.col("name").str.contains(_UPLOAD)).get_column("call")
+    if uploads.is_empty():
+        return make_matches(())
+    known = pl.concat([_list_right_before(calls, uploads), _list_made(calls).get_column("call")])
+    return keep_nothing(calls.table.filter(pl.col("call").is_in(known.implode())))
+
+
+def _list_ranges(calls: Calls) -> pl.DataFrame:
+    """Where threads make these tensors: from the first operator that does to the copy."""
+    return _list_made(calls).select(*_THREAD, start_ns="made_ns", end_ns="sent_ns")
+
+
+def _list_right_before(calls: Calls, uploads: pl.Series) -> pl.Series:
+    """The copies of which the operator right before made a tensor, whatever its shape."""
+    host = calls.run.columns("host_ops", ["host_op_id", "parent_id", "rank", "tid", "layer"])
+    names = list_host_names(calls.run)
+    host = host.with_columns(made=names.match(_MADE), moves=names.match(_MOVES))
+    siblings = host.filter(pl.col("layer") == "op").sort("host_op_id")
+    behind = siblings.with_columns(
+        after=pl.col("made").shift(1).over("rank", "tid", "parent_id")
+    ).filter(pl.col("moves") & pl.col("after").fill_null(value=False))
+    moved = find_host_ancestor(calls.run, uploads, behind.get_column("host_op_id"))
+    return uploads.filter(moved.is_not_null())
+
+
+def _list_made(calls: Calls) -> pl.DataFrame:
+    """The copies' calls, with `made_ns` and `sent_ns`: rank, pid, tid, call."""
+    copies = _list_copies(calls)
+    nothing = pl.DataFrame(
+        schema={"call": pl.Int64, "made_ns": pl.Int64, "sent_ns": pl.Int64}
+        | dict.fromkeys(_THREAD, pl.Int64)
+    )
+    if copies.height < _LEAST_TIMES:
+        return nothing
+    run = calls.run
+    host = run.columns("host_ops", _HOST)
+    names = list_host_names(run)
+    made = host.filter((host.get_column("layer") == "op") & names.match(_MAKES))
+    launching = calls.table.join(copies, on="call", how="anti").select("call")
+    launches = host.filter(pl.col("host_op_id").is_in(launching["call"].implode()))
+    here = host.select("host_op_id", *_THREAD, "start_ns")
+    sent = copies.join(here, left_on="call", right_on="host_op_id").sort("start_ns")
+    # The last work of another kind that the thread launched ends what belongs to the step before.
+    before = launches.select(*_THREAD, since_ns="start_ns").sort("since_ns")
+    sent = sent.join_asof(
+        before, left_on="start_ns", right_on="since_ns", by=_THREAD, check_sortedness=False
+    ).with_columns(pl.col("since_ns").fill_null(0))
+    makers = (
+        made.with_columns(elements=_count_elements(made.get_column("input_shapes")))
+        .drop_nulls("elements")
+        .select(*_THREAD, "elements", made_ns="start_ns", done_ns="end_ns")
+    )
+    inside = (
+        sent.join(makers, on=[*_THREAD, "elements"])
+        .filter(pl.col("made_ns") >= pl.col("since_ns"), pl.col("done_ns") <= pl.col("start_ns"))
+        .group_by("call", *_THREAD)
+        .agg(pl.col("made_ns").min(), sent_ns=pl.col("start_ns").first())
+    )
+    kept = inside.filter(_is_busy(host, names.match(r"^aten::"), inside))
+    return kept.select(nothing.columns) if kept.height >= _LEAST_TIMES else nothing
+
+
+def _list_copies(calls: Calls) -> pl.DataFrame:
+    """Calls of aten::copy_ that send much to the GPU: call, and the elements of what is sent."""
+    uploads = calls.kernels.filter(pl.col("name").str.contains(_UPLOAD))
+    sizes = {
+        kind: prod(shapes[1])
+        for kind, (name, _) in enumerate(calls.kinds)
+        if name == "aten::copy_" and (shapes := calls.shapes[kind]) and _is_shape(shapes, 1)
+    }
+    known = pl.DataFrame(
+        {"kind": list(sizes), "elements": list(sizes.values())},
+        schema={"kind": pl.Int64, "elements": pl.Int64},
+    ).filter(pl.col("elements") >= _LEAST_BYTES // 4)
+    mine = calls.table.join(uploads.select("call").unique(), on="call", how="semi")
+    return mine.join(known, on="kind").select("call", "elements")
+
+
+def _is_shape(shapes: object, at: int) -> bool:
+    """Whether an argument's shape was recorded."""
+    if not isinstance(shapes, list) or len(shapes) <= at or not isinstance(shapes[at], list):
+        return False
+    return bool(shapes[at]) and all(type(n) is int for n in shapes[at])
+
+
+def _count_elements(shapes: pl.Series) -> pl.Series:
+    """How many elements the first argument has, where its shape was recorded."""
+    texts = shapes.cast(pl.String)
+    counts = {
+        text: prod(read[0]) if _is_shape(read := read_json(text), 0) else None
+        for text in texts.drop_nulls().unique().to_list()
+    }
+    return texts.replace_strict(counts, default=None, return_dtype=pl.Int64)
+
+
+def _is_busy(host: pl.DataFrame, of_tensors: pl.Series, made: pl.DataFrame) -> pl.Series:
+    """Whether operators take at least half of the time from the first maker to the copy."""
+    ops = host.filter((host.get_column("layer") == "op") & of_tensors)
+    ops = ops.select(*_THREAD, "start_ns", "end_ns")
+    both = made.with_row_index("row").join(ops, on=_THREAD)
+    both = both.filter(
+        pl.col("start_ns") >= pl.col("made_ns"), pl.col("end_ns") <= pl.col("sent_ns")
+    )
+    # Operators nest: only what each adds behind the ones before it counts.
+    until = pl.col("end_ns").cum_max().shift(1).over("row")
+    own = pl.col("end_ns") - pl.max_horizontal("start_ns", until.fill_null(0))
+    spent = (
+        both.sort("row", "start_ns")
+        .select("row", own=own)
+        .group_by("row")
+        .agg(pl.col("own").clip(0).sum())
+    )
+    rows = pl.int_range(made.height, dtype=pl.UInt32, eager=True)
+    taken = spent.get_column("own").gather(find_rows(spent.get_column("row"), rows)).fill_null(0)
+    return 2 * taken >= made.get_column("sent_ns") - made.get_column("made_ns")
+
+
+PATTERNS = (
+    Pattern(
+        "made-on-host",
+        "Tensors made on the host and copied",
+        _find,
+        cause="tensors of zeros, other constants or random numbers are made on the host and "
+        "copied to the GPU",
+        fix="make them where they are used (torch.full, torch.randn and the like take device= and "
+        "dtype=), or once before the loop where they are the same in every step",
+        source="torch.profiler: ExtraCUDACopyPattern; PyTorch Performance Tuning Guide: Create "
+        "tensors directly on the target device",
+        with_backward=False,
+        ranges=_list_ranges,
+    ),
+)
