@@ -157,3 +157,20 @@ def test_what_waits_while_the_gpu_draws_gains_nothing(tmp_path: Path) -> None:
     (found,) = answers(run, "gpu-idle")
     assert (found.title, found.severity, found.gain_ns) == ("GPU idle: drawing", "info", None)
     assert "which is not in the recording" in found.summary
+
+
+@pytest.mark.parametrize(("wait", "gains"), [(2_000, False), (400, True)])
+def test_queued_work_that_waits_for_milliseconds(tmp_path: Path, wait: int, gains: bool) -> None:
+    """Launched while the kernel before it ran: what holds it so long is not in the recording."""
+    events, at = [], 0
+    for _ in range(6):
+        events += [
+            launched(at, kernel("a", at + 10, 200)),
+            launched(at + 50, kernel("b", at + 210 + wait, 50)),
+        ]
+        at += 210 + wait + 50
+    (found,) = [
+        f for f in answers(opened(tmp_path, events), "gpu-idle") if "not started" in f.title
+    ]
+    assert bool(found.gain) == gains
+    assert (found.severity == "info") == (not gains)

@@ -59,6 +59,9 @@ _DRAWING = "drawing"  # not_started, beside calls that hand buffers to OpenGL an
 # What `sightline stats idle` calls causes that are told apart here.
 _AS_RECORDED = {"read_back": "unknown", _OWN_WORK: "unknown", _DRAWING: "not_started"}
 _WAITS = r"Synchronize|Memcpy"
+# Work that is queued starts within microseconds (launch latencies above): what waits for so long on
+# average waits for something that is not in the recording (ours).
+UNSEEN_NS = 1_000_000
 MANY = 10  # iterations that are a loop, and not a program that did something twice
 
 # cause: what happens, what to change. The causes that are not here have rules of their own.
@@ -92,8 +95,8 @@ _ADVICE = {
     ),
     "not_started": (
         "launched work does not start, although nothing recorded runs",
-        "check for a driver lock, a host callback, another process on the GPU, or kernels that "
-        "the profiler lost",
+        "check for kernels that the profiler lost (record again, shorter or with larger buffers), "
+        "another process on the GPU (nvidia-smi), a host callback or a driver lock",
     ),
     _DRAWING: (
         "launched work waits while the GPU draws, which is not in the recording (buffers are "
@@ -213,8 +216,10 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     if cause == "not_started" and 2 * _count_handovers(run) >= mine.gaps.height:
         cause = _DRAWING
     happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
-    if cause == "not_started" and (place := _name_waiting(mine)):
+    place = _name_waiting(mine) if cause == "not_started" else None
+    if place:
         happens, fix = place
+    unseen = cause == "not_started" and not place and mine.cost_ns >= UNSEEN_NS * mine.gaps.height
     found = make_finding(
         run,
         RULE,
@@ -237,10 +242,11 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         + (f", in {mine.operator.name}" if mine.operator else ""),
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
-    if cause not in ("unknown", "not_recorded", "read_back", _DRAWING):
+    if cause not in ("unknown", "not_recorded", "read_back", _DRAWING) and not unseen:
         return found
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
-    # what its end would gain nobody can say; nor how much of its reading the host only waits.
+    # what its end would gain nobody can say; nor how much of its reading the host only waits. Where
+    # queued work waits for long, the GPU is most likely busy with something that is not there.
     return replace(found, severity="info", gain=None, method=None)
 
 
