@@ -5,6 +5,13 @@ Source: NVIDIA, Nsight Compute documentation, Kernel Profiling Guide, "Warp Stal
 
 from __future__ import annotations
 
+# Recorded with the reasons: without it there is nothing to look at.
+WARP_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
+RECORD_STALLS = (
+    "record why warps wait, and at which line (ncu --section WarpStateStats --section "
+    "SourceCounters)"
+)
+
 _ADVICE = {
     "long_scoreboard": (
         "for data of L1, L2 or device memory (global, local, texture)",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from support import exports
 from support.copies import exposed_for, hidden_for, transfer
 from support.rules import answers, assert_silent, assert_speaks
@@ -83,6 +81,8 @@ def test_pinned_copies_still_take_what_the_link_needs(tmp_path: Path) -> None:
     export.api("cudaLaunchKernel", 3_020 * us, 3_025 * us, 2)
     export.kernel("histogram", 3_030 * us, 3_630 * us, 2)
     (found,) = answers(exports.opened(tmp_path, export), RULE)
+    assert found.gain_ns is not None
     window, least = 3_620 * us, round(size * 282 / 256 / 15.75)
-    assert found.gain_ns == pytest.approx(window - least, abs=2)
+    # The copy's call begins 10 µs before it, and returns 20 µs before the next one launches.
+    assert window - least - 20 * us - 2 <= found.gain_ns <= window - least
     assert any("their bytes take 1.173 ms" in line for line in found.evidence)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from support.profiled import ISSUE, SM, profiled
+from support.profiled import ISSUE, LATENCY, SM, profiled
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-issue-slots"
 ACTIVE = "smsp__warps_active.avg.per_cycle_active"
 ELIGIBLE = "smsp__warps_eligible.avg.per_cycle_active"
-METRICS = {SM: 50.0, ISSUE: 0.4, ACTIVE: 8.0, ELIGIBLE: 0.5}
+METRICS = {SM: 50.0, ISSUE: 0.4, ACTIVE: 8.0, ELIGIBLE: 0.5, LATENCY: 20.0}
 
 
 def test_an_instruction_every_2_5_cycles(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_none_at_all(tmp_path: Path) -> None:
         cost_ns=8_000,  # an empty kernel takes 2 of 10 µs
         gain_ns=8_000,
         evidence=["No issues"],
-        fix="stall reason",
+        fix="record why warps wait",
     )
 
 
@@ -56,7 +56,7 @@ def test_why_few_warps_are_active(tmp_path: Path) -> None:
     asked = {
         "launch more, smaller blocks": {ISSUE: 0.16, **few, waves: 0.9},
         "raise the occupancy": {ISSUE: 0.16, **few, waves: 40.0},
-        "remove the top stall reason": {ISSUE: 0.16, ACTIVE: 11.0, ELIGIBLE: 0.2, waves: 40.0},
+        "remove the top stall reason": {ISSUE: 0.16, ACTIVE: 11.0, ELIGIBLE: 0.2, LATENCY: 20.0},
     }
     for number, (fix, metrics) in enumerate(asked.items()):
         (found,) = answers(profiled(tmp_path / str(number), metrics), RULE)

@@ -27,7 +27,8 @@ from sightline.diagnosis.operators import find_main_operator
 from sightline.diagnosis.ranking import REST
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops, select_calls_of, select_ops, shorten_thinking
-from sightline.subjects.copies.link import find_fastest_rate, measure_link
+from sightline.subjects.copies.link import LinkUse, find_fastest_rate, measure_link
+from sightline.subjects.copies.mapping import COPIES, maps_again
 from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.copies import ran_enough, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
@@ -58,6 +59,8 @@ def find_exposed_copies(
     """
     if not run.rows("device_ops") or not ran_enough(run):
         return
+    if set(rule.causes) <= set(COPIES) and maps_again(run):
+        return  # offload-mapping says it of all of them
     # With the host's work for them, their end gains what is mostly another problem's.
     least = NOTABLE_PCT if with_host else LOOK_PCT
     every = sum_column(run.ask("breakdown"), "exposed_copy_ns")
@@ -90,7 +93,7 @@ def find_exposed_copies(
             bound_ns=worst,
             behind_ns=0 if gaps.is_needed else gaps.behind_ns,
             # What is hidden still takes its time on the link.
-            floor_ns=link.floor_ns,
+            floor_ns=link.floor_ns if link.is_limit else 0,
             change=None
             if gaps.is_needed
             else lambda nodes: remove_ops(
@@ -120,9 +123,25 @@ def find_exposed_copies(
         ),
         title=title,
     )
+    found = _keep_bytes(run, found, link)
     if copies.height <= _MOST_ONCE and _is_last(run, copies):
         found = _keep_sending(run, found, copies, alone)
     yield from keep_notable(run, found)
+
+
+def _keep_bytes(run: Run, found: Finding, link: LinkUse) -> Finding:
+    """The finding about pageable copies: pinned ones still take their bytes' time on the link.
+
+    That hides behind kernels at best, which take as long as they take.
+    """
+    if link.is_pinned or link.is_limit or not found.gain_ns:
+        return found
+    breakdown = run.ask("breakdown")
+    stays = max(0, link.least_ns - find_largest(breakdown, "compute_ns"))
+    gain = max(0, found.gain_ns - stays)
+    share = 100 * gain / max(find_largest(breakdown, "window_ns"), 1)
+    known = grade_severity(share) if stays else found.severity
+    return replace(found, gain=Price(gain, "ns"), severity=known)
 
 
 def _is_last(run: Run, copies: pl.DataFrame) -> bool:

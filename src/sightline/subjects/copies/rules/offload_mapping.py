@@ -53,35 +53,32 @@ from sightline.diagnosis.build import (
 from sightline.diagnosis.gaps import claim_gaps
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops
+from sightline.subjects.copies.mapping import COPIES, count_groups, maps_again
 from sightline.subjects.copies.rules._shared import separate_calls
 from sightline.timeline import causes
 from sightline.timeline.copies import select_copies
-from sightline.timeline.world import OFFLOAD, read_world
 
 RULE = Rule(
     "offload-mapping",
     "Arrays are mapped again for each region",
     causes=(causes.MAPPING,),
-    explains=("h2d-bound", "d2h-in-step", "pageable-copies"),
 )
 
-_COPIES = (causes.UPLOAD, causes.DOWNLOAD, causes.PAGEABLE)
-_LEAST_GROUPS = 3  # of kernels between copies: fewer are no loop (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
-    if not run.rows("device_ops") or read_world(run).framework not in OFFLOAD:
+    if not run.rows("device_ops") or not maps_again(run):
         return
-    exposed = run.ask("copy_exposure").filter(pl.col("rule").is_in(_COPIES))
+    exposed = run.ask("copy_exposure").filter(pl.col("rule").is_in(COPIES))
     alone = sum_column(exposed, "total_ns")
     mine = claim_gaps(run, RULE, extra_ns=alone, least_pct=NOTABLE_PCT)
-    copies = select_copies(run, _COPIES)
-    groups = _count_groups(run)
-    if mine is None or mine.gaps.is_empty() or copies.is_empty() or groups < _LEAST_GROUPS:
+    if mine is None:
         return
-    ids, following = copies.get_column("device_op_id"), _list_following(run, copies)
+    copies = select_copies(run, COPIES)
+    ids = _drop_ends(run, copies).get_column("device_op_id")
+    following = _list_following(run, copies)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         return remove_ops(separate_calls(run, nodes, following), ids)
@@ -96,8 +93,13 @@ def check(run: Run) -> Iterator[Finding]:
             run,
             RULE,
             f"Copies for target regions run alone for {format_pct(100 * alone / sum_windows(run))} "
-            f"of the window, and for {format_pct(100 * staged / sum_windows(run))} more the "
-            "runtime prepares them while the GPU is idle.",
+            "of the window"
+            + (
+                f", and for {format_pct(100 * staged / sum_windows(run))} more the runtime "
+                "prepares them while the GPU is idle."
+                if staged
+                else "."
+            ),
             Loss(
                 cost_ns=mine.cost_ns,
                 bound_ns=find_largest(exposed, "total_ns") + mine.worst_ns,
@@ -109,9 +111,16 @@ def check(run: Run) -> Iterator[Finding]:
                         f"{format_count(n)} × {way}, {format_bytes(size or 0)} in {format_ns(ns)}"
                         for way, n, ns, size in ways.sort("ns", descending=True).rows()
                     ),
-                    f"{format_several(mine.gaps.height, 'gap')} between two copies one way, "
-                    f"{format_ns(staged)} in all",
-                    f"kernels run in {format_count(groups)} groups, with copies before and behind",
+                    *(
+                        [
+                            f"{format_several(mine.gaps.height, 'gap')} between two copies one "
+                            f"way, {format_ns(staged)} in all"
+                        ]
+                        if staged
+                        else []
+                    ),
+                    f"kernels run in {format_count(count_groups(run))} groups, with copies before "
+                    "and behind",
                 ],
                 rows=mine.rows,
                 where=mine.where("mapping"),
@@ -139,6 +148,19 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _drop_ends(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
+    """Without what is sent before the first kernel of a device, or fetched behind the last."""
+    place = ["rank", "device_id"]
+    kernels = run.table("device_ops", [*place, "kind", "start_ns"]).filter(
+        pl.col("kind") == "kernel"
+    )
+    kernels = select_starting_in(kernels, run.ask("windows"))
+    ends = kernels.group_by(place).agg(
+        first=pl.col("start_ns").min(), last=pl.col("start_ns").max()
+    )
+    return copies.join(ends, on=place).filter(pl.col("start_ns").is_between("first", "last"))
+
+
 def _list_following(run: Run, copies: pl.DataFrame) -> pl.Series:
     """Those of the copies that follow another one way on their device: their ids."""
     place = ["rank", "device_id"]
@@ -148,14 +170,3 @@ def _list_following(run: Run, copies: pl.DataFrame) -> pl.Series:
     return ops.filter(follows, pl.col("device_op_id").is_in(copies["device_op_id"].implode()))[
         "device_op_id"
     ]
-
-
-def _count_groups(run: Run) -> int:
-    """How many groups of kernels have a copy before and behind them, on the device with most."""
-    place, is_kernel = ["rank", "device_id"], pl.col("kind") == "kernel"
-    ops = run.table("device_ops", [*place, "kind", "copy_kind", "start_ns"])
-    used = ops.filter(is_kernel | pl.col("copy_kind").is_in(["HtoD", "DtoH"]))
-    used = select_starting_in(used, run.ask("windows")).sort(*place, "start_ns")
-    follows_copy = ~is_kernel.shift(1, fill_value=True).over(place)
-    runs = used.select(*place, begins=is_kernel & follows_copy)
-    return find_largest(runs.group_by(place).agg(groups=pl.col("begins").sum()), "groups")

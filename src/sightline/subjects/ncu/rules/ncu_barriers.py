@@ -39,6 +39,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.roofline.launch import count_blocks, count_threads
 
 RULE = Rule(
@@ -49,7 +50,6 @@ RULE = Rule(
 SHARE_PCT, ALONE_PCT = 30.0, 10.0
 SEVERAL = 3  # barriers a warp meets: a reduction of a block by shuffles needs one or two
 WARP = 32
-_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _EXCHANGE = ("short_scoreboard", "mio_throttle")
 _SHARED = ("LDS", "STS")
@@ -63,7 +63,7 @@ _FIX = {
 
 
 def _hit(case: Case) -> Hit | None:
-    latency = case.get(_LATENCY)
+    latency = case.get(WARP_LATENCY)
     if not latency:
         return None
     shares = {
@@ -111,7 +111,7 @@ def _is_sparse(case: Case) -> bool:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(_LATENCY,),
+    metrics=(WARP_LATENCY,),
     more=[_STALL.format(reason) for reason in ("barrier", *_EXCHANGE)],
     opcodes=("BAR",),
     record="--section WarpStateStats",

@@ -30,6 +30,7 @@ from sightline.core.model.declare import Rule
 from sightline.diagnosis.kernel_bounds import WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.diagnosis.stall_advice import RECORD_STALLS, WARP_LATENCY
 
 RULE = Rule("ncu-issue-slots", "Low issue slot utilization", explains=("ncu-latency",))
 ISSUE = 0.6
@@ -61,7 +62,8 @@ def _advise(hit: Hit) -> str:
     """More warps where few are active, by what keeps them away; else fewer stalls."""
     active, waves = hit.case.get(_ACTIVE), hit.case.get(WAVES_PER_SM)
     if active is None or active >= _FEW:
-        return "remove the top stall reason (sightline stats stalls)"
+        known = hit.case.get(WARP_LATENCY) is not None
+        return "remove the top stall reason (sightline stats stalls)" if known else RECORD_STALLS
     if waves is not None and waves < 1:
         return (
             f"the grid is too small to give an SM more warps ({waves:.2f} waves): launch more, "
@@ -77,6 +79,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(_ISSUE, _ACTIVE, _ELIGIBLE),
+    more=(WARP_LATENCY,),
     record="--section SchedulerStats",
     fix=_advise,
     verify="sightline stats stalls AFTER: fewer cycles per issued instruction",

@@ -32,12 +32,18 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.diagnosis.stall_advice import RECORD_STALLS, WARP_LATENCY
+from sightline.roofline.launch import METRICS, read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-latency", "Latency bound")
 # Nsight Compute speaks of occupancy below 80 % (2024.1, rule TheoreticalOccupancy).
 _FULL_PCT = 80.0
 _OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
+# As ncu-occupancy-achieved: warps that fit and are not there have ended, or not begun.
+_UNEVEN_POINTS = 10.0
+_UNEVEN = "even out the work of threads and blocks (a warp or a block for each long item)"
 
 
 def _hit(case: Case) -> Hit | None:
@@ -50,12 +56,19 @@ def _hit(case: Case) -> Hit | None:
 
 
 def _advise(hit: Hit) -> str:
-    """More warps help only where there is room for them."""
-    look = "check its stall reasons (sightline stats stalls); "
+    """More warps help only where there is room for them, and even work where they end apart."""
+    known = hit.case.get(WARP_LATENCY) is not None
+    look = f"{'check its stall reasons (sightline stats stalls)' if known else RECORD_STALLS}; "
     independent = "more independent loads and arithmetic per thread (unroll, several items each)"
-    occupancy = hit.case.get(_OCCUPANCY)
-    if occupancy is not None and occupancy >= _FULL_PCT:
+    active = hit.case.get(_OCCUPANCY)
+    if active is not None and active >= _FULL_PCT:
         return f"{look}{independent}: an SM holds all the warps that it can"
+    fits = read_limits_and_launch(hit.case.facts)
+    if active is not None and fits and compute_occupancy(*fits).pct >= active + _UNEVEN_POINTS:
+        return (
+            f"{look}{_UNEVEN}, or {independent}; the launch's shape allows more warps than are "
+            f"active ({format_pct(compute_occupancy(*fits).pct)}, {format_pct(active)})"
+        )
     return f"{look}more warps per SM, or {independent}"
 
 
@@ -63,7 +76,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(SM_PCT, MEMORY_PCT),
-    more=(_OCCUPANCY,),
+    more=(_OCCUPANCY, WARP_LATENCY, *METRICS),
     record="--section SpeedOfLight",
     summary="{}: the kernel is latency bound.",
     fix=_advise,

@@ -42,6 +42,7 @@ from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.kernel_bounds import DRAM, ISSUE, L1, L2, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1
 
@@ -59,12 +60,11 @@ _SPILLED = ("sass__inst_executed_register_spilling_mem_local", "derived__local_s
 _OVERHEAD = "derived__local_spilling_requests_pct"
 _REGISTERS = "launch__registers_per_thread"
 _MOVED = ("dram__sectors_read.sum", "dram__sectors_write.sum")
-_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _BESIDE = (
     *(name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS),
     *(_STALL.format(reason) for reason in ("long_scoreboard", "lg_throttle")),
-    *(*_SPILLED, _REGISTERS, *_MOVED, _LATENCY, *L1_METRICS),
+    *(*_SPILLED, _REGISTERS, *_MOVED, WARP_LATENCY, *L1_METRICS),
 )
 
 
@@ -103,7 +103,7 @@ def _hit(case: Case) -> Hit | None:
 
 def _sum_waits(case: Case) -> float | None:
     """How much of the time between two issues warps wait for global and local memory, %."""
-    latency = case.get(_LATENCY)
+    latency = case.get(WARP_LATENCY)
     waits = [case.get(_STALL.format(reason)) for reason in ("long_scoreboard", "lg_throttle")]
     if not latency or None in waits:
         return None

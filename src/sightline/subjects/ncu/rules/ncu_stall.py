@@ -39,7 +39,7 @@ from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import make_findings
-from sightline.diagnosis.stall_advice import advise_on_stall
+from sightline.diagnosis.stall_advice import WARP_LATENCY, advise_on_stall
 
 _FOR_LOADS = "long_scoreboard"
 _WIDEN = (
@@ -58,13 +58,12 @@ _REQUESTS, _SECTORS = _OF_LOADS.format("requests"), _OF_LOADS.format("sectors")
 _USED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
 _NARROW_SECTORS, _WHOLE_SECTOR = 2.2, 28
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
-_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and reason."""
     every = load_cases(
-        run, (_LATENCY,), "--section WarpStateStats", (_REQUESTS, _SECTORS, _USED_BYTES)
+        run, (WARP_LATENCY,), "--section WarpStateStats", (_REQUESTS, _SECTORS, _USED_BYTES)
     )
     if not every:
         return
@@ -85,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         case = by_id[kernel]
         evidence = (
-            f"{reason}: {row['value']:.1f} of {case.get(_LATENCY):.1f} cycles between issues "
+            f"{reason}: {row['value']:.1f} of {case.get(WARP_LATENCY):.1f} cycles between issues "
             f"({format_pct(row['share_pct'])})"
         )
         place = places.get((kernel, reason))
