@@ -662,3 +662,16 @@ def test_what_a_control_processor_only_waits_for_is_no_kernel(
     """MTIA records its waits and merges in the category of its kernels."""
     run = opened(tmp_path, [kernel(name, 1, 1, cat="mtia_ccp_events")])
     assert only(run, "device_ops")["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [([], "and no operators: the GPU was watched, and idle"),
+     ([op("aten::mm", 5, 3)], "CPU side only")],
+    ids=["nothing", "an operator"],
+)  # fmt: skip
+def test_a_window_in_which_nothing_ran(tmp_path: Path, beside: list[Event], said: str) -> None:
+    """The runtime's calls show that the GPU was asked for: more activities would change nothing."""
+    run = opened(tmp_path, [call("cudaDeviceSynchronize", 1, 2), *beside])
+    quality = run.table("quality").filter(pl.col("kind") == "no_device_ops")
+    assert said in quality.item(0, "text")

@@ -272,3 +272,16 @@ def test_the_formats_say_what_is_proven() -> None:
     assert "proven against nsys' own exports: kernels, copies" in out
     assert "without an export: CUDA graphs, memory use" in out
     assert "never seen in a report: unified memory" in out
+
+
+def test_what_the_program_printed_last_says_how_it_ended(tmp_path: Path) -> None:
+    report = Report()
+    printed = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: 3 of 2\n'
+    report.streams = [
+        {1: PROCESS, 2: report.text("/tmp/streams/pid_7_stdout.log"), 3: report.text("")},
+        {1: PROCESS, 2: report.text("/tmp/streams/pid_7_stderr.log"), 3: report.text(printed)},
+    ]
+    report.call("cudaFree", start=1, end=2)
+    run = sightline.open(str(report.write(tmp_path / "run.nsys-rep")))
+    said = run.table("quality").filter(pl.col("kind") == "program_error").get_column("text")
+    assert said.to_list() == ["the program ended with an error: ValueError: 3 of 2"]

@@ -135,3 +135,42 @@ def test_what_c_programs_print(text: str, line: str) -> None:
     found = find_last_error(text)
     assert found is not None and line in found
     assert len(found) <= 160
+
+
+def test_the_loader_of_a_c_library_that_is_too_new(tmp_path: Path) -> None:
+    """The undefined name is in a library of Nsight Systems: the program is not to blame."""
+    export = Export()
+    line = (
+        "./a: symbol lookup error: /opt/nvidia/nsight-systems/2021.3.3/libToolsInjection64.so: "
+        "undefined symbol: __libc_dlclose, version GLIBC_PRIVATE\n"
+    )
+    name = export.text("/tmp/nvidia/pid_7_stderr.log")
+    export.add("ProcessStreams", globalPid=7, filenameId=name, contentId=export.text(line))
+    export.add("OSRT_API", start=1, end=9, globalTid=1, nameId=export.text("read"))
+    run = exports.opened(tmp_path, export)
+    (why,) = run.table("quality").filter(pl.col("kind") == "no_device_ops").to_dicts()
+    assert "symbol lookup error" in why["text"]
+    assert why["remedy"].startswith("Update Nsight Systems")
+
+
+def worked(folder: Path, error: str) -> Run:
+    """1,000 kernels, and then the end."""
+    export = Export()
+    for n in range(1_000):
+        export.api("cudaLaunchKernel", n * 20 * US, n * 20 * US + 5 * US, n + 1)
+        export.kernel("k", n * 20 * US + 8 * US, n * 20 * US + 18 * US, n + 1)
+    name, text = export.text("pid_7_stderr.log"), export.text(f"{TRACEBACK}{error}\n")
+    export.add("ProcessStreams", globalPid=7, filenameId=name, contentId=text)
+    return exports.opened(folder, export)
+
+
+def test_an_error_after_long_work_is_a_remark(tmp_path: Path) -> None:
+    (found,) = answers(worked(tmp_path, "KeyError: 'x'"), RULE)
+    assert (found.severity, found.is_asked) == ("info", False)
+    assert "It had run 1,000 GPU operations by then" in found.summary
+
+
+def test_who_ends_a_recording_by_hand_has_no_error(tmp_path: Path) -> None:
+    assert_silent(worked(tmp_path / "a", "KeyboardInterrupt"), RULE)
+    (found,) = answers(ended(tmp_path / "b", f"{TRACEBACK}KeyboardInterrupt\n"), RULE)
+    assert "let it run until it computes" in (found.fix or "")

@@ -18,6 +18,7 @@ _UNKNOWN_DRIVER = re.compile(
 _NOTHING_CAME, _PERHAPS_LOST = "No CUDA events collected", "Not all CUDA events might have been"
 _LAUNCHES = r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch"
 _PUTS_WORK = rf"{_LAUNCHES}|^(?:cu|cuda)Mem(?:cpy|set|Prefetch)"
+_SET_UP = r"^CUDA profiling (?:initialization|data flush)"  # names in PROFILER_OVERHEAD
 _VERSION = r"_v\d+$"  # of a call's name
 # The version of a kernel of the Windows Subsystem for Linux ends so (microsoft/WSL2-Linux-Kernel).
 _WSL = r"(?i)microsoft-standard"
@@ -39,6 +40,12 @@ _PERHAPS_FAILED = (
 def saw_no_cuda(db: Database) -> bool:
     """Whether Nsight Systems traced CUDA, and says that nothing came of it."""
     return any(text.startswith(_NOTHING_CAME) for text in _list_messages(db))
+
+
+def began_tracing(host: pl.DataFrame) -> bool:
+    """Whether its own cost shows that Nsight Systems traced CUDA in the program."""
+    overhead = host.filter(pl.col("layer") == "overhead").get_column("name").cast(pl.String)
+    return bool(overhead.str.contains(_SET_UP).any())
 
 
 def explain_no_device(db: Database, host: pl.DataFrame) -> Quality:
@@ -103,7 +110,7 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             f"rank%q{{{_LAUNCHERS[launcher]}}} --trace=cuda,mpi PROGRAM  , and read what the "
             "program printed: it may have stopped early.",
         )
-    if saw_no_cuda(db):
+    if saw_no_cuda(db) or began_tracing(host):
         if any(text.startswith(_PERHAPS_LOST) for text in messages):
             return (
                 ": CUDA was traced, but no event of it came, and Nsight Systems says that some "

@@ -27,7 +27,10 @@ _ENDED = re.compile(
     r"ERROR: LoadError: .*|panic: .*|"
     # The message follows on the next line since Rust 1.73 (2023).
     r"thread '.*'(?: \(\d+\))? panicked at .*(?:\n(?!note: |stack backtrace).+)?|"
-    r"MPI_ABORT was invoked.*|Abort\(\d+\) on node .*)$",
+    r"MPI_ABORT was invoked.*|Abort\(\d+\) on node .*|"
+    # glibc's dynamic loader (elf/dl-error-skeleton.c, elf/dl-version.c).
+    r".*: (?:symbol lookup error|error while loading shared libraries): .*|"
+    r".*: version `[\w.]+' not found \(required by .*)$",
     re.M,
 )
 # What checks around calls of CUDA and HIP print before they end a program (cuda-samples'
@@ -40,6 +43,13 @@ _CHECKED = re.compile(
     r".*\b(?:CUDA_ERROR_[A-Z_]+|(?:cuda|hip)Error[A-Z]\w+).*|"
     r".*an illegal memory access was encountered.*)$",
     re.I,
+)
+# The libraries that Nsight Systems loads into the program.
+_OWN_LIBRARY = r"libToolsInjection|/nsight-systems"
+_MEND = "Mend that first, and record again: what was recorded ends where it failed."
+_UPDATE = (
+    "Update Nsight Systems, and record again: its own library, which it loads into the program, "
+    "does not fit this machine's C library."
 )
 _LAST_LINES = 3
 _LONGEST = 160
@@ -68,7 +78,7 @@ def find_program_error(db: Database) -> list[Quality]:
                     "warning",
                     f"the program ended with an error: {found}",
                     None,
-                    "Mend that first, and record again: what was recorded ends where it failed.",
+                    _UPDATE if re.search(_OWN_LIBRARY, found) else _MEND,
                 )
             ]
     return []

@@ -14,7 +14,7 @@ TORCH, XLA = "PyTorch profiler", "XLA"  # as `recordings.tool` has them
 
 
 def check_quality(
-    counted: Counted, facts: Facts, tool: str, *, has_launches: bool
+    counted: Counted, facts: Facts, tool: str, *, has_launches: bool, is_empty: bool
 ) -> list[Quality]:
     """All limits that show in what was counted, and in the tables.
 
@@ -74,6 +74,14 @@ def check_quality(
         remedy = (
             'The profiler lost them, or left them out ("out of range" in its log): profile again '
             "after a warm-up step, with no other profiler in the process."
+        )
+        found.append(Quality("no_device_ops", "warning", text, None, remedy))
+    elif not facts["device_rows"] and is_torch and is_empty:
+        text = "no GPU operations were recorded, and no operators: the GPU was watched, and idle"
+        remedy = (
+            "The work ran outside of what was recorded: call the model between the profiler's "
+            "start() and stop(), in the same process; where a schedule is given, call prof.step() "
+            "after each step, and keep wait and warmup below the number of steps."
         )
         found.append(Quality("no_device_ops", "warning", text, None, remedy))
     elif not facts["device_rows"]:

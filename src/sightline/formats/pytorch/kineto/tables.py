@@ -68,7 +68,11 @@ def build_tables(
         [
             *notes,
             *checks.check_quality(
-                counted, facts, recording.tool, has_launches=_has_launches(texts)
+                counted,
+                facts,
+                recording.tool,
+                has_launches=_has_launches(texts),
+                is_empty=_is_empty(texts),
             ),
         ],
     )
@@ -89,6 +93,15 @@ def build_tables(
 def _has_launches(texts: pl.DataFrame) -> bool:
     """Whether calls that launch work are among a trace's names."""
     return bool(texts.get_column("text").str.contains(r"^(?:cu|cuda|hip)\w*Launch\w*Kernel").any())
+
+
+def _is_empty(texts: pl.DataFrame) -> bool:
+    """Whether a device was asked for, by calls of its runtime, and nothing works on either side."""
+    names = texts.get_column("text").str
+    return bool(
+        names.contains(r"^(?:cuda|hip)[A-Z]").any()
+        and not names.contains(r"^(?:aten|autograd|torch|c10d?|nccl|triton)\b|::|\.py\(\d").any()
+    )
 
 
 def _split_tracks(

@@ -34,8 +34,10 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.units import format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.one_offs import LEAST_OPERATIONS
 from sightline.diagnosis.price import TOO_LITTLE
 
 RULE = Rule("program-failed", "The program ended with an error")
@@ -45,6 +47,7 @@ _OF_PYTORCH = (
     "need less memory: a smaller batch, activation checkpointing (torch.utils.checkpoint), half "
     "precision"
 )
+_INTERRUPTED = re.compile(r"\bKeyboardInterrupt\b")
 _MISSING = re.compile(r"(?i)ImportError|ModuleNotFoundError|No such file|cannot open shared object")
 
 
@@ -54,7 +57,12 @@ def check(run: Run) -> Iterator[Finding]:
     if rows.is_empty():
         return
     text = str(rows.item(0, "text"))
-    if _MEMORY.search(text):
+    if run.rows("device_ops") >= LEAST_OPERATIONS:
+        yield from _note_end(run, text)
+        return
+    if _INTERRUPTED.search(text):
+        fix = "let it run until it computes (what it waited for stands in its last lines)"
+    elif _MEMORY.search(text):
         fix = _OF_PYTORCH if "torch" in text else choose_fix(run, _OF_ANY, pytorch=_OF_PYTORCH)
     elif _MISSING.search(text):
         fix = "install or build what is missing, where the program is recorded"
@@ -74,4 +82,20 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
         is_asked=True,
+    )
+
+
+def _note_end(run: Run, text: str) -> Iterator[Finding]:
+    """Of a program that had worked for long: what was recorded until then stands as it is."""
+    if _INTERRUPTED.search(text):
+        return  # whoever records ends it so
+    yield build_finding(
+        RULE,
+        f"{text[:1].upper()}{text[1:].rstrip('.')}. It had run "
+        f"{format_several(run.rows('device_ops'), 'GPU operation')} by then, which the other "
+        "findings are about.",
+        Evidence([]),
+        Advice(fix="mend the error", verify="sightline findings AFTER: this is gone"),
+        severity="info",
+        confidence="high",
     )

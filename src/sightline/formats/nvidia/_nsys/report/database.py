@@ -212,6 +212,7 @@ class ReportDatabase(Database):
         session, hardware = self._container.session, self._hardware
         tables = {
             "StringIds": facts.list_strings(self._strings, self._container.counts.strings),
+            "ProcessStreams": facts.list_printed(self._strings),
             "ThreadNames": facts.list_thread_names(self._thread_names),
             "META_DATA_EXPORT": facts.describe_export(self._container),
             "META_DATA_CAPTURE": facts.describe_capture(session),

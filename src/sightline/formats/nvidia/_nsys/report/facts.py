@@ -55,6 +55,13 @@ def list_strings(strings: Any, count: int) -> pl.DataFrame:
     )
 
 
+def list_printed(strings: Any) -> pl.DataFrame:
+    """ProcessStreams: what programs printed, and the name of the file that it was kept in."""
+    rows = [] if strings is None else strings.streams
+    columns = ("globalPid", "filenameId", "contentId")
+    return _table(columns, [(s.global_pid, s.file_name, s.content) for s in rows])
+
+
 def list_thread_names(message: Any) -> pl.DataFrame:
     """ThreadNames."""
     rows = [(name.name, name.priority, name.global_tid) for name in message.names]
