@@ -38,9 +38,10 @@ def alloc(addr: int, size: int, time_us: int, stack: Any = (), **more: Any) -> E
     return entry("alloc", addr, size, time_us, stack, **more)
 
 
-def free(addr: int, size: int, time_us: int) -> list[Entry]:
+def free(addr: int, size: int, time_us: int, stack: Any = ()) -> list[Entry]:
     """Asked for and done at once, as on one stream."""
-    return [entry(action, addr, size, time_us) for action in ("free_requested", "free_completed")]
+    done = ("free_requested", "free_completed")
+    return [entry(action, addr, size, time_us, stack) for action in done]
 
 
 def segment(address: int, *blocks: tuple[int, str] | tuple[int, str, Any], **more: Any) -> Entry:

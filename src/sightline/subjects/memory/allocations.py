@@ -67,6 +67,8 @@ class Allocations(NamedTuple):
     released when its free is requested; where no request is recorded, when it is freed. They are
     in the order of their first events, then those that only the end of the recording tells of.
 
+    `releases`: where blocks from before the recording were released: released, release_stack_id.
+
     Where the recording has no sums, they are counted from 0 at the first event; where it has no
     addresses either, from the least that lets no sum be below 0, since what is freed was there.
     """
@@ -76,6 +78,7 @@ class Allocations(NamedTuple):
     rare: pl.DataFrame
     peaks: pl.DataFrame
     blocks: pl.DataFrame
+    releases: pl.DataFrame
 
 
 def follow_allocations(run: Run) -> Allocations:
@@ -120,12 +123,16 @@ def _follow(run: Run) -> Allocations:
         released=pl.coalesce("requested_row", "freed_row").cast(EVENT),
         freed=pl.col("freed_row").cast(EVENT),
     )
+    of_earlier = blocks.filter(pl.col("allocated").is_null()).select("released").drop_nulls()
     return Allocations(
         memories,
         pl.concat(events, rechunk=True),  # once: each question of peaks would do it again
         _add_earlier(pl.concat(rare), earlier),
         _add_earlier(_merge_peaks(pl.concat(peaks)), earlier),
         _add_found(blocks, _read_found(run, memories)),
+        of_earlier.with_columns(
+            release_stack_id=pl.concat(stacks).gather(of_earlier.get_column("released"))
+        ),
     )
 
 

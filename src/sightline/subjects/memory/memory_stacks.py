@@ -109,6 +109,8 @@ def _read_frame(layer: str, function: str, file: str | None, line: int | None) -
     phase = None
     if _BACKWARD.search(function):
         phase = BACKWARD
+    elif is_python and function == "zero_grad":
+        phase = None  # an optimizer's file, and gradients are all that it lets go of
     elif (is_python and _OPTIMIZER.search(file)) or _STEP.search(function):
         phase = OPTIMIZER
     elif is_python and function == "forward":

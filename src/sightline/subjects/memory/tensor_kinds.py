@@ -7,6 +7,7 @@ call stack), and from what it did when the block was released:
 |---|---|---|
 | parameter | while a module was made, moved or loaded | later, or never |
 | optimizer state | in the optimizer's code | not in the same step of it |
+| optimizer state | before the recording | in the optimizer's code |
 | gradient | in the backward pass | after it |
 | activation | in the forward pass | in the backward pass (less sure: later, or never) |
 | input | by a copy outside of all of these | later |
@@ -94,6 +95,11 @@ def _classify(run: Run) -> pl.DataFrame:
     assumed = pl.lit(BACKWARD if knows_python and is_recorded else OTHER, PHASES)
     unknown = pl.col("stack_id").is_null() & pl.col("allocated").is_not_null()
     blocks = blocks.with_columns(phase=pl.when(unknown).then(assumed).otherwise("phase"))
+    ends = found.releases.join(
+        stacks.rename({"stack_id": "release_stack_id", "phase": "replaced_in"}),
+        on="release_stack_id",
+    ).select("released", "replaced_in")
+    blocks = blocks.join(ends, on="released", how="left", maintain_order="left")
     parts = [
         _add_kind(_add_stretches(mine, found.events.height))
         for mine in blocks.partition_by("memory", maintain_order=True)
@@ -128,8 +134,11 @@ def _add_kind(blocks: pl.DataFrame) -> pl.DataFrame:
     phase, end = pl.col("phase"), pl.col("end_phase")
     kept = pl.col("released").is_null()
     same = pl.col("own_stretch") == pl.col("end_stretch")
+    early = phase.is_null() & pl.col("allocated").is_null()
     rules = [
-        (phase.is_null() & pl.col("allocated").is_null(), EARLIER, "high"),
+        # A state that an optimizer computes anew lets go of the one before it.
+        (early & (pl.col("replaced_in") == OPTIMIZER), "optimizer state", "medium"),
+        (early, EARLIER, "high"),
         # Without stacks all that is allocated is of one stretch, which tells nothing.
         (same.fill_null(value=False) & (phase != OTHER).any(), "temporary", "high"),
         (phase == OPTIMIZER, "optimizer state", "high"),
@@ -150,4 +159,4 @@ def _add_kind(blocks: pl.DataFrame) -> pl.DataFrame:
     return blocks.with_columns(
         pl.Series("kind", [kind for kind, _ in answers], _KINDS).gather(rule),
         pl.Series("confidence", [grade for _, grade in answers], _GRADES).gather(rule),
-    ).drop("own_stretch", "end_stretch", "end_phase", "final")
+    ).drop("own_stretch", "end_stretch", "end_phase", "final", "replaced_in")

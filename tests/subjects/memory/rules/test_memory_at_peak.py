@@ -45,3 +45,21 @@ def test_a_tensor_that_is_large_as_a_whole(tmp_path: Path) -> None:
 
 def test_a_timeline_has_other_things_to_say(tmp_path: Path) -> None:
     assert_silent(opened_trace(tmp_path, launched(0, kernel("k", 20, 600))), "memory-at-peak")
+
+
+def test_states_from_before_the_recording(tmp_path: Path) -> None:
+    """A step computes two states of 100 bytes anew and lets go of those before them.
+
+    What zero_grad lets go of is no state, though it is in the same file.
+    """
+    zero = frames("/x/torch/optim/optimizer.py:9:zero_grad", "t.py:2:step")
+    events: list[Entry] = [*free(900, 40, 1, zero), alloc(50, 30, 2, MAKE)]
+    for n in (1, 2):
+        events += [alloc(1000 * n, 100, 2 * n + 1, STEP), *free(100 * n, 100, 2 * n + 2, STEP)]
+    run = opened(tmp_path, snapshot(events, []))
+    (found,) = answers(run, "memory-at-peak")
+    # 240 bytes were there before, of which 40 are gone at the peak; then 30, 100, and no more.
+    assert found.summary.startswith(
+        "At the peak of 330 B on GPU 0: optimizer state 90.9 %, parameter 9.1 %"
+    )
+    assert "8 bits" in (found.fix or "")
