@@ -14,7 +14,8 @@ import polars as pl
 from sightline._native import replay as native_replay
 from sightline.core.algebra.arrow import pack_columns, unpack_columns
 from sightline.core.algebra.intervals import is_one_group
-from sightline.core.algebra.lookup import find_rows, mark_rows
+from sightline.core.algebra.lookup import find_rows, mark_rows, take_rows
+from sightline.replay.graph import WAIT_NS
 
 # What a node waits for, as compiled code reads it: a node, and the time from then on.
 EDGES = ("prev", "prev_lag_ns", "launch", "launch_lag_ns", "wait", "wait_lag_ns")
@@ -195,6 +196,46 @@ def _make_room(nodes: pl.DataFrame, gone: pl.Series) -> pl.DataFrame:
 def remove_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
     """The nodes where some calls (by mask over their return) wait no longer and cost nothing."""
     return _empty_nodes(nodes, finishes, cut_lags=finishes, unwait=finishes)
+
+
+def order_behind_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
+    """The nodes where what was launched behind these waits comes behind what they waited for.
+
+    A wait of the host orders its streams, too: without it an event has to. What follows on the
+    stream that was waited for is behind it anyway; of another stream the first operation is told.
+    """
+    process = ["rank", "pid"]
+    waits = nodes.filter(finishes, pl.col("wait").is_not_null())
+    if waits.is_empty():
+        return nodes
+    waits = waits.select(*process, at="end_ns", known="node", waited="wait").sort("at")
+    ops = nodes.filter(is_op(nodes), pl.col("launch").is_not_null())
+    called = nodes.select(*process, at="start_ns").with_columns(pl.col("pid").cast(pl.Int64))
+    ops = ops.select("node", "prev", "wait", "start_ns", "stream_id", "device_id", "launch")
+    ops = ops.hstack(take_rows(called, ops.get_column("launch"))).sort("at")
+    ops = ops.join_asof(waits, on="at", by=process, check_sortedness=False).drop_nulls("known")
+    last = pl.repeat(None, nodes.height, dtype=pl.UInt32, eager=True)
+    last = last.scatter(ops.get_column("node"), ops.get_column("known"))
+    lane = nodes.select(on_stream="stream_id", on_device="device_id", ended="end_ns")
+    ops = ops.with_columns(before=last.gather(ops.get_column("prev"))).hstack(
+        take_rows(lane, ops.get_column("waited"))
+    )
+    same = (pl.col("stream_id") == pl.col("on_stream")) & (
+        pl.col("device_id") == pl.col("on_device")
+    )
+    told = ops.filter(
+        pl.col("wait").is_null(),
+        ~same.fill_null(value=False),
+        ~pl.col("before").eq_missing(pl.col("known")),
+        pl.col("waited") < pl.col("node"),
+        pl.col("ended") <= pl.col("start_ns"),
+    )
+    rows = told.get_column("node")
+    lag = told.select(pl.min_horizontal(pl.col("start_ns") - pl.col("ended"), WAIT_NS)).to_series()
+    return nodes.with_columns(
+        nodes.get_column("wait").scatter(rows, told.get_column("waited")),
+        nodes.get_column("wait_lag_ns").scatter(rows, lag),
+    )
 
 
 def is_finish(nodes: pl.DataFrame) -> pl.Series:

@@ -80,3 +80,15 @@ def test_a_free_of_what_is_no_pointer_is_a_remark(tmp_path: Path) -> None:
     assert not found.states_limit
     (found,) = answers(calling(tmp_path / "b", *calls, ("cudaFree_v3020", 700)), RULE)
     assert found.title == "Calls failed"
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_shapes_that_a_tuner_tries(tmp_path: Path, timed: bool) -> None:
+    """A twentieth of the launches do not fit, each with events around it, or without."""
+    ask = "cudaEventRecord" if timed else "cudaMemcpyAsync"
+    trial = [(ask, 0), ("cudaLaunchKernel", 701), (ask, 0), ("cudaEventSynchronize", 0)]
+    run = calling(tmp_path, *[("cudaLaunchKernel", 0)] * 95, *trial * 5)
+    (found,) = answers(run, RULE)
+    assert (found.severity == "info") == timed
+    assert ("keep what it found between runs" in (found.fix or "")) == timed
+    assert found.is_asked == (not timed)

@@ -359,3 +359,15 @@ def test_a_wait_with_a_limit_before_each_batch(tmp_path: Path, name: str, loads:
     (found,) = answers(exports.opened(tmp_path, export), "host-late")
     assert (found.title == "Waiting for the DataLoader") == loads
     assert ("num_workers" in (found.fix or "")) == loads
+
+
+def test_allocations_in_stream_order_after_each_synchronization(tmp_path: Path) -> None:
+    export = Export()
+    for i in range(8):
+        at = 5_000_000 * i
+        export.api("cudaMallocAsync", at, at + 2_000_000, 0)
+        export.api("cudaLaunchKernel", at + 2_010_000, at + 2_015_000, i + 1)
+        export.kernel("k", at + 2_020_000, at + 4_900_000, i + 1)
+        export.api("cudaStreamSynchronize", at + 2_020_000, at + 4_910_000, 0)
+    (found,) = answers(exports.opened(tmp_path, export), "host-late")
+    assert "cudaMemPoolAttrReleaseThreshold" in (found.fix or "")

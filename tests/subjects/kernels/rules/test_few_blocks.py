@@ -146,3 +146,13 @@ def test_streams_in_turn_are_another_rule_s(tmp_path: Path) -> None:
     ]
     run = opened(tmp_path, in_turn, deviceProperties=[{**A100, "computeMinor": 0}])
     assert_silent(run, RULE)
+
+
+@pytest.mark.parametrize(("wide_us", "fix"), [(60, "one launch do several"), (600, "more blocks")])
+def test_a_launch_that_takes_as_long_with_more_blocks(
+    tmp_path: Path, wide_us: int, fix: str
+) -> None:
+    """120 launches of one block, a level each: with ten blocks they take as long, or ten times."""
+    run = run_of(tmp_path, *[("level", 1, 60)] * 120, ("level", 10, wide_us))
+    (found,) = answers(run, RULE)
+    assert fix in (found.fix or "")

@@ -36,7 +36,7 @@ import polars as pl
 from sightline.core.cuda_errors import HARMLESS, STICKY, name_error
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_several
+from sightline.core.units import format_count, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.timeline.host_ranges import IN_API
 
@@ -52,6 +52,9 @@ _WORKS = (
 _IS_FREE = pl.col("name").str.contains(r"^(?:cuda|hip)Free") & pl.col("return_value").is_in(
     [1, 17, 400]
 )
+# cudaErrorLaunchOutOfResources: it leaves the context as it was. Of so many launches at most that
+# a tuner tries, the others being the program's (ours).
+_TOO_LARGE, _MOST_TRIED = 701, 0.25
 _PRECISE = {
     222: "build for this GPU (nvcc -arch=native) or update the driver: it cannot compile this PTX",
     209: "build for this GPU (nvcc -arch=native): the binary has no code for it",
@@ -91,6 +94,10 @@ def check(run: Run) -> Iterator[Finding]:
     if failed.filter(~_IS_FREE).is_empty():
         yield _remark_on_frees(failed, count)
         return
+    launched, are_timed = _count_launches(run) if codes == {_TOO_LARGE} else (0, False)
+    if are_timed and count <= _MOST_TRIED * launched:
+        yield _remark_on_trials(failed, count, launched)
+        return
     look = (
         "check what each call returns, and cudaGetLastError() behind each launch; "
         "compute-sanitizer names the access that is not allowed"
@@ -114,6 +121,52 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
         is_asked=no_launch or bool(codes & STICKY),
+    )
+
+
+def _count_launches(run: Run) -> tuple[int, bool]:
+    """How many launches there are, and whether most that failed were timed by events.
+
+    Then the next call that launches nothing records an event, as around each shape that is tried.
+    """
+    name = pl.col("name").cast(pl.String)
+    calls = (
+        run.scan("host_ops")
+        .filter(IN_API, pl.col("return_value").is_not_null())
+        .select("rank", "pid", "tid", "start_ns", "return_value", name=name)
+        .with_columns(launches=name.str.contains("Launch.*Kernel"))
+        .collect()
+        .sort("rank", "pid", "tid", "start_ns")
+    )
+    records = pl.when(~pl.col("launches")).then(name.str.contains(r"EventRecord"))
+    calls = calls.with_columns(timed=records.backward_fill().over("rank", "pid", "tid"))
+    failed = calls.filter("launches", pl.col("return_value") == _TOO_LARGE)
+    timed = int(failed.get_column("timed").fill_null(value=False).sum())
+    return int(calls.get_column("launches").sum()), 2 * timed > failed.height
+
+
+def _remark_on_trials(failed: pl.DataFrame, count: int, launched: int) -> Finding:
+    """Launches that ask for more than fits, among many that do not: whoever tunes tries such."""
+    return build_finding(
+        RULE,
+        f"{format_count(count)} of {format_several(launched, 'launch', 'launches')} asked for more "
+        "registers or threads than fit, and did nothing; the program went on. A library that tunes "
+        "itself tries such shapes.",
+        Evidence(
+            [
+                f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
+                for row in failed.head(_MOST).iter_rows(named=True)
+            ]
+        ),
+        Advice(
+            fix="where a library tunes itself, keep what it found between runs (QUDA: "
+            f"QUDA_RESOURCE_PATH), and record with it there; else {_PRECISE[_TOO_LARGE]}",
+            verify="sightline findings AFTER: this is gone",
+            sources=("CUDA Runtime API, cudaErrorLaunchOutOfResources", "lattice/quda: tuning"),
+        ),
+        title="Launches that do not fit were tried",
+        severity="info",
+        confidence="medium",
     )
 
 

@@ -100,6 +100,16 @@ _HANDS_OVER = (
     "a copy to the GPU follows each wait: the loader's thread that pins memory hands over a batch"
 )
 
+# Allocations in stream order, from a pool.
+_POOLED = (
+    r"^(?:cudaMallocAsync|cudaMallocFromPoolAsync|cuMemAlloc(?:FromPool)?Async|hipMallocAsync)"
+)
+_KEEP_POOL = (
+    "let the pool keep its memory: at each synchronization it gives what is free back to the "
+    "driver, unless its cudaMemPoolAttrReleaseThreshold is raised (cudaMemPoolSetAttribute); or "
+    "allocate once before the loop"
+)
+
 _CALL = re.compile(r"^(?:cuda|cu|hip|nvml|nccl|ze)[A-Z]\w*$")  # one call of a library
 
 
@@ -217,6 +227,8 @@ def _advise(run: Run, mine: Claim, place: str | None, lines: list[str]) -> str:
     """What to do: about what is named, or how to have it named."""
     if mine.operator and mine.operator.hint:
         return mine.operator.hint
+    if re.search(_POOLED, place or ""):
+        return _KEEP_POOL
     if mine.operator:
         return (
             f"see what {place} does before it launches: its first call may set up a library (call "

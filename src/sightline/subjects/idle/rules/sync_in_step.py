@@ -45,7 +45,13 @@ from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.diagnosis.gaps import LOOK_PCT, Claim, claim_gaps
 from sightline.diagnosis.ranking import REST
-from sightline.replay.replay import is_finish, remove_ops, remove_waits, shorten_thinking
+from sightline.replay.replay import (
+    is_finish,
+    order_behind_waits,
+    remove_ops,
+    remove_waits,
+    shorten_thinking,
+)
 from sightline.replay.waits import THREAD
 from sightline.timeline import causes
 from sightline.timeline.api_calls import allocates
@@ -72,7 +78,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
-        bare = remove_waits(remove_ops(nodes, read_back), waits)
+        ordered = order_behind_waits(nodes, waits)
+        bare = remove_waits(remove_ops(ordered, read_back), waits)
         return shorten_thinking(bare, measure_in_ranges(nodes, readers, THREAD))
 
     callers = _describe_callers(run, mine.gaps)

@@ -39,6 +39,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
@@ -62,6 +63,14 @@ RULE = Rule("few-blocks", "Kernels of few blocks")
 
 BESIDE_SHARE, SERIAL_SHARE = 0.5, 0.1
 BESIDE_NS, LIBRARY_NS = 20_000, 100_000
+# A kernel of a chain comes so often, and times that differ by less are one (both ours).
+_MANY, _SAME = 100, 0.25
+_MERGE = (
+    "let one launch do several of these in turn (more rows or levels a block, a persistent or "
+    "cooperative kernel that waits for flags), or run those that do not depend on each other side "
+    "by side: a launch takes as long with far more blocks, so that a block's own time is what it "
+    "takes"
+)
 _LANE = [*DEVICE, "stream_id"]
 _GUIDE = "CUDA C++ Best Practices Guide: Concurrent Kernel Execution, Thread and Block Heuristics"
 
@@ -140,6 +149,17 @@ def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
     )
 
 
+def _is_flat(narrow: pl.DataFrame, longest: dict[str, Any]) -> bool:
+    """Whether a kernel that runs again and again takes as long with far more blocks.
+
+    Then a block's own time is what a launch takes, and many small launches are what there is.
+    """
+    if longest["fuller_ns"] is None or (narrow.get_column("name") == longest["name"]).sum() < _MANY:
+        return False
+    is_same = abs(longest["fuller_ns"] - longest["length"]) <= _SAME * longest["length"]
+    return bool(is_same and longest["fuller_blocks"] >= 2 * longest["blocks"])
+
+
 def _find_alone(run: Run, narrow: pl.DataFrame) -> Finding | None:
     kept = narrow.with_columns(factor=keep_factor(pl.col("share")))
     longest = pick_longest(kept)
@@ -150,7 +170,9 @@ def _find_alone(run: Run, narrow: pl.DataFrame) -> Finding | None:
         kept,
         f"{name_launch(longest)}: {{share}} of the window could be saved on a full GPU.",
         cause="a block runs on one multiprocessor, and these kernels have few",
-        fix=launcher.more_blocks
+        fix=_MERGE
+        if longest["own"] and _is_flat(narrow, longest)
+        else launcher.more_blocks
         if longest["own"]
         else "a library chose this launch: give the call more independent work at once (a batch), "
         "or use a call that divides it",
