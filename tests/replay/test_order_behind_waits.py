@@ -15,12 +15,17 @@ US = 1_000
 
 
 def levels(folder: Path, streams: int) -> Run:
-    """Twelve levels of 500 µs, each launched behind a wait for the one before, 100 µs later."""
+    """Twelve levels of 500 µs, each launched behind a wait for the one before, 100 µs later.
+
+    They come behind a pause of 9 ms, which is idle time, too, and none of the waits'.
+    """
     export = Export()
+    export.api("cudaLaunchKernel", 0, 5 * US, 99)
+    export.kernel("first", 10 * US, 1_000 * US, 99, gridX=1)
     for i in range(12):
-        at = 700 * US * i
+        at = 10_000 * US + 700 * US * i
         export.api("cudaLaunchKernel", at, at + 5 * US, i + 1)
-        export.kernel("level", at + 10 * US, at + 510 * US, i + 1, stream=7 + i % streams)
+        export.kernel("level", at + 10 * US, at + 510 * US, i + 1, stream=7 + i % streams, gridX=1)
         export.api("cudaDeviceSynchronize", at + 10 * US, at + 600 * US, 0)
     return exports.opened(folder, export)
 

@@ -25,6 +25,7 @@ from sightline.core.units import (
 
 SCHEMA = "sightline-report/1"
 LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not worth a word
+ALL_FREE = "all of these"  # the ladder's last rung (analysis limits)
 
 Row = dict[str, Any]
 
@@ -144,10 +145,20 @@ class Answer:
     @cached_property
     def ladder_note(self) -> str | None:
         """Where the room is, in a sentence: how much shorter the window is if one thing is free."""
-        rows = [row for row in self.ladder if row["gain_pct"] >= LEAST_ROOM_PCT]
+        alone = [row for row in self.ladder if row["free"] != ALL_FREE]
+        rows = [row for row in alone if row["gain_pct"] >= LEAST_ROOM_PCT]
         if not rows:
             return None
         parts = [f"{row['free']} {format_pct(row['gain_pct'])}" for row in rows]
+        for together in (row["gain_pct"] for row in self.ladder if row["free"] == ALL_FREE):
+            # What gains nothing alone may gain much behind the others: then it is named with them.
+            hidden = [row["free"] for row in alone if row not in rows]
+            shown = sum(row["gain_pct"] for row in rows)
+            these = "that" if len(rows) == 1 else "these"
+            if hidden and together >= shown + LEAST_ROOM_PCT:
+                parts.append(f"{these} and {' and '.join(hidden)} {format_pct(together)}")
+            elif len(rows) > 1:
+                parts.append(f"{ALL_FREE} {format_pct(together)}")
         return f"Shorter by, if it took no time: {', '.join(parts)}."
 
     @property
