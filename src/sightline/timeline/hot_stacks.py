@@ -67,7 +67,7 @@ def _read(run: Run) -> HotStacks | None:
         return None
     rows, unit = weights
     frames = run.table("frames").select(*_TRACE, "frame_id", *_FUNCTION, "line")
-    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String))
+    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String)).with_columns(_name_library())
     frames = frames.with_columns(row=find_host_functions(frames))
     ends = (
         rows.join(_find_owners(run, frames), on=[*_TRACE, "stack_id"])
@@ -162,6 +162,15 @@ def _is_own() -> pl.Expr:
     file = pl.col("file").fill_null("").str.replace_all(r"\\", "/")
     named = (file != "") & pl.col("line").is_not_null() & pl.col("row").is_null()
     return named & ~file.str.contains(_FOREIGN)
+
+
+def _name_library() -> pl.Expr:
+    """A function that has no name by the library that it is in: '[libgomp.so.1.0.0]'."""
+    library = pl.col("module").str.split("/").list.last()
+    is_address = pl.col("function").str.contains(r"^0x[0-9a-fA-F]+$") & library.is_not_null()
+    return (
+        pl.when(is_address).then(pl.format("[{}]", library)).otherwise("function").alias("function")
+    )
 
 
 def _is_loop() -> pl.Expr:

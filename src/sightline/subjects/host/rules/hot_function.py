@@ -39,6 +39,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
+from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.timeline.host_functions import IDLE, WAIT, list_host_functions
@@ -53,6 +54,7 @@ LEAST_PCT = 10.0
 LEAST_SAMPLES, LEAST_NS = 50, 200_000_000  # as many at 250 Hz, which samplers take at least
 LEAST_CALLS = 10  # a handful sets the runtime up (as for host-calls)
 _ANYONE = "see the threads"  # in the advice for a wait that may be for anything
+_WIDTH = 72  # of a name: C++ writes whole types into some
 _MOSTLY_PCT = 50.0  # the larger part is what a person wants to know of first
 
 
@@ -162,8 +164,8 @@ def _report_waiting(hot: HotStacks, ran: pl.DataFrame, waits: pl.DataFrame) -> F
     return build_finding(
         RULE,
         f"Threads wait for {format_pct(100 * waited / (waited + worked))} of the "
-        f"{_format(waited + worked, hot.unit)} that were sampled: most of all in {_name(first)}"
-        f"{_name_caller(first)}. {_format(worked, hot.unit).capitalize()} is work.",
+        f"{_format(waited + worked, hot.unit)} that were taken: most of all in {_name(first)}"
+        f"{_name_caller(first)}. The rest, {_format(worked, hot.unit)}, is work.",
         Evidence(lines, rows=_rows(waits)),
         Advice(
             fix=_advise_waiting(waits),
@@ -200,7 +202,7 @@ def _name(row: dict[str, Any]) -> str:
     place = f" ({file})" if file and row["line"] is None else ""
     if file and row["line"] is not None:
         place = f" ({file}:{row['line']})"
-    return f"{row['function'] or row['module'] or '[unknown]'}{place}"
+    return f"{fit_text(row['function'] or row['module'] or '[unknown]', _WIDTH)}{place}"
 
 
 def _name_line(row: dict[str, Any]) -> str:
