@@ -41,6 +41,8 @@ CASES = (
     Case("b12_uftrace.json", 0, (r"uftrace", r"linux:schedule"), (_NO_TORCH,)),
     Case("b15_out_of_range.json", 0, (r"though calls that launch them were",), (_NO_TORCH,)),
     Case("b16_sglang_tp2.json", 0, (r"2 recordings", r"launch-bound"), (r"driver lock",)),
+    Case("b17_first_kernels_lost.json", 0, (r"40 of 100 kernel launches",)),
+    Case("b17_middle_kernels_lost.json", 0, (r"40 of 100 kernel launches",), (r"host-late",)),
     Case(
         "b18_ts0.json", 0, (r"window 1\.570 ms", r"no clock can have"), (r"1778660000", r"-3\.7 %")
     ),
