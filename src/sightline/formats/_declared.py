@@ -760,7 +760,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Index, KernelName; SQLite with a table KERN; lines such as START:END PID:TID CALL',
         suffixes=('.csv', '.db', '.txt', '.json'),
-        version=6,
+        version=7,
         source='https://rocm.docs.amd.com/projects/rocprofiler',
     ),
     Importer(
