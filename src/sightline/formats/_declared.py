@@ -443,7 +443,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]',
         suffixes=('.csv', '.txt', '.log'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -483,7 +483,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line ==============NVSMI LOG==============',
         suffixes=('.txt', '.log', '.out'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -503,7 +503,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the element nvidia_smi_log',
         suffixes=('.xml',),
-        version=5,
+        version=6,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -948,7 +948,7 @@ IMPORTERS = (
         label='THAPI iprof, trace (text)',
         strong=(b'(?:\\A|\\n)(?:\\d{4}-\\d\\d-\\d\\d )?\\d\\d:\\d\\d:\\d\\d\\.\\d{9} - [^\\n]{1,80} - vpid: \\d{1,10}, vtid: \\d{1,10} - lttng_ust_\\w{1,40}:\\w', b'(?:\\A|\\n)lttng:(?:host|device): \\{ hostname = "'),
         weak=(),
-        looks_like='lines such as 13:46:47.480452608 - HOST - vpid: 1, vtid: 1 - lttng_ust_ze:zeInit_entry',
+        looks_like='lines such as 13:46:47.480452608 - HOST - vpid: 1, vtid: 1 - lttng_ust_ze:zeInit',
         suffixes=('.txt', '.log', '.out'),
         version=1,
         source='https://github.com/argonne-lcf/THAPI',

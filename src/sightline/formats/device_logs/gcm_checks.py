@@ -51,7 +51,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     bad = 0
     for line in read_text(source, quality).splitlines():
         if not line.lstrip().startswith(("{", "[")):
-            bad += '"health_check"' in line
+            bad += '":' in line or '"health_check' in line
             continue
         found = list(_list_checks(line))
         events += [event for event in found if event is not None]

@@ -207,6 +207,7 @@ def _place_samples(
     labels = texts["labels"]
     is_gpus = texts["peer"].str.contains(_GPU_FAMILY).gather(told.get_column("peer"))
     is_whole = texts["peer"].str.contains(_OF_WHOLE).gather(told.get_column("peer"))
+    is_whole &= labels.str.contains("GPU_I_ID=", literal=True).gather(told.get_column("labels"))
     told = told.with_columns(is_gpus=is_gpus, is_whole=is_whole)
     used = told.select("labels", "is_gpus", "is_whole").unique(maintain_order=True)
     found = [
