@@ -6,30 +6,16 @@ docs/accuracy.md lists them with their sources, and what was missed before it wa
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from support.command import sightline
+from support.public_reports import BASE_US, Report, check_report, make_launch
 
-BASE_US = 1_780_000_000_000_000
 BLANK = 9223372036854775794  # DCGM_INT64_NOT_SUPPORTED
 
 
-def launched(number: int, at: int) -> list[dict[str, Any]]:
-    """A launch of 5 µs and a kernel of 50 µs, 20 µs later."""
-    link = {"correlation": number, "External id": number}
-    device = {"device": 0, "stream": 7, **link}
-    call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
-            "ts": at, "dur": 5, "args": link}  # fmt: skip
-    kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at + 20,
-              "dur": 50, "args": device}  # fmt: skip
-    return [call, kernel]
-
-
-EVENTS = [event for n in range(10) for event in launched(n + 1, BASE_US + n * 100)]
+EVENTS = [event for n in range(10) for event in make_launch(n + 1, BASE_US + n * 100)]
 ZERO = [{**event, "ts": 0} if n == 1 else event for n, event in enumerate(EVENTS)]
 CPU = {"ph": "X", "cat": "cpu_op", "name": "c10d::barrier", "pid": 9, "tid": 9, "ts": BASE_US,
        "dur": 1567655, "args": {"Trace name": "PyTorch Profiler"}}  # fmt: skip
@@ -57,17 +43,6 @@ SUMS = (
     "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation\n"
     "60.0,600,3,200.0,200.0,100,300,0.0,[CUDA memcpy Host-to-Device]\n"
 )
-
-
-class Report(NamedTuple):
-    """A thread, the file, the exit code, and patterns that must and must not be on the screen."""
-
-    thread: str
-    name: str
-    content: str
-    code: int
-    has: tuple[str, ...]
-    lacks: tuple[str, ...] = ()
 
 
 REPORTS = (
@@ -117,12 +92,4 @@ REPORTS = (
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.thread)
 def test_what_is_said(tmp_path: Path, report: Report) -> None:
-    path = tmp_path / report.name
-    path.write_text(report.content)
-    outcome = sightline("report", "--no-html", path)
-    said = outcome.said
-    assert outcome.code == report.code, said
-    for pattern in report.has:
-        assert re.search(pattern, said), (pattern, said)
-    for pattern in report.lacks:
-        assert not re.search(pattern, said), (pattern, said)
+    check_report(tmp_path, report)

@@ -131,6 +131,7 @@ private:
 struct Half {
     bool is_begin;
     size_t row;  // of a begin: its row in the host table
+    uint32_t name;
     int64_t pid, tid, time;
 };
 

@@ -321,8 +321,11 @@ bool EventReader::half(char phase) {
         if (!lower_category()) return false;
         if (!host_row(layer_of(category_of(category_)), when, kNull, true)) return false;
     }
-    rows_.halves.push_back({phase == 'B', row, pid == kNull ? 0 : pid, tid == kNull ? 0 : tid,
-                            when});
+    // An end may leave out whose it is.
+    uint32_t name = 0;
+    if (name_.kind == Kind::text && !name_code(name)) return false;
+    rows_.halves.push_back({phase == 'B', row, name, pid == kNull ? 0 : pid,
+                            tid == kNull ? 0 : tid, when});
     return true;
 }
 

@@ -60,7 +60,7 @@ void Tables::append(ChunkRows& piece) {
         owners[i] = pack(unpack(owners[i]) +
                          static_cast<int64_t>(rows[by_host ? kHost : kDevice].rows));
     }
-    pair_up(piece);
+    pair_up(piece, text_codes);
     for (size_t id = 0; id < kTables; ++id) rows[id].append(piece.tables[id], folder_);
 
     for (const Naming& n : piece.namings) {
@@ -85,17 +85,29 @@ void Tables::append(ChunkRows& piece) {
     }
 }
 
-void Tables::pair_up(const ChunkRows& piece) {
+// An end closes the innermost open range, or, where that has another name, the innermost of its own
+// name: ranges of tasks that switch on one thread cross.
+void Tables::pair_up(const ChunkRows& piece, const std::vector<uint32_t>& text_codes) {
+    constexpr size_t kDeepest = 64;  // how far below the innermost its own name is looked for
     for (const Half& half : piece.halves) {
         std::vector<Begin>& open = open_[{half.pid, half.tid}];
         if (half.is_begin) {
-            open.push_back({rows[kHost].rows + half.row, half.time});
+            open.push_back({rows[kHost].rows + half.row, half.time, text_codes[half.name]});
             ++unmatched_begins;
         } else if (open.empty()) {
             ++unmatched_begins;
         } else {
-            const Begin begin = open.back();
-            open.pop_back();
+            const uint32_t name = text_codes[half.name];
+            const auto last = open.end() - 1;
+            auto own = last;
+            if (name != 0) {
+                for (size_t depth = 0; own->name != name && depth < kDeepest; ++depth, --own) {
+                    if (own == open.begin()) break;
+                }
+                if (own->name != name) own = last;
+            }
+            const Begin begin = *own;
+            open.erase(own);
             --unmatched_begins;
             if (begin.time == kNull || half.time == kNull) continue;
             if (half.time < begin.time) {

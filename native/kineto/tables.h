@@ -53,9 +53,10 @@ private:
     struct Begin {
         size_t row;
         int64_t time;
+        uint32_t name;
     };
 
-    void pair_up(const ChunkRows& piece);
+    void pair_up(const ChunkRows& piece, const std::vector<uint32_t>& text_codes);
 
     std::string folder_;
     std::map<std::pair<int64_t, int64_t>, std::vector<Begin>> open_;

@@ -140,7 +140,7 @@ void PerfettoTrace::read_ftrace(const Field& data) {
         while (inner.next(one)) {
             if (one.number == 1) time = one.value;
             if (one.number == 2) tid = small(one.value);
-            if (one.number == 3 || one.number == 4 || one.number == 332) content = one;
+            if (one.number > 2 && one.wire == Wire::bytes) content = one;
         }
         if (content.wire != Wire::bytes || content.data == nullptr) continue;
         if (time > static_cast<uint64_t>(kMaxInt / 4)) {
@@ -148,6 +148,8 @@ void PerfettoTrace::read_ftrace(const Field& data) {
             continue;
         }
         const auto at = static_cast<int64_t>(time);
+        if (read_memory_event(at, tid, content)) continue;
+        if (content.number != 3 && content.number != 4 && content.number != 332) continue;
         Fields values(content.data, content.size);
         int64_t prev = kNull, state = kNull, next = kNull, gpu = kNull, khz = kNull, text = kNull;
         while (values.next(one)) {

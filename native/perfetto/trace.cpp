@@ -39,6 +39,8 @@ std::map<std::string, Rows, std::less<>> make_tables() {
     add("switches", {"time", "clock", "cpu", "prev_tid", "prev_state", "next_tid"});
     add("prints", {"time", "clock", "tid", "text"});
     add("frequencies", {"time", "clock", "gpu", "khz"});
+    add("memory", {"time", "clock", "pid", "gpu", "name", "bytes"});
+    add("resident", {"time", "clock", "tid", "name", "bytes"});
     add("processes", {"pid", "name"});
     add("threads", {"pid", "tid", "name"});
     add("gpus", {"gpu", "name", "vendor", "architecture"});
@@ -164,8 +166,8 @@ bool PerfettoTrace::read_packet(const uint8_t* data, size_t size, int depth) {
             case 59: if (is_bytes) defaults = field; break;
             case 6: if (is_bytes) clocks = field; break;
             case 50: if (is_bytes) whole = unpack(field, depth); break;
-            case 1: case 2: case 11: case 43: case 44: case 52: case 53: case 54: case 60: case 66:
-            case 128:
+            case 1: case 2: case 7: case 9: case 11: case 43: case 44: case 52: case 53: case 54:
+            case 60: case 66: case 71: case 128:
                 if (is_bytes) content = field;
                 break;
             default: break;
@@ -210,6 +212,8 @@ bool PerfettoTrace::read_packet(const uint8_t* data, size_t size, int depth) {
     switch (content.number) {
         case 1: read_ftrace(content); break;
         case 2: read_processes(content); break;
+        case 7: read_system_stats(packet, content); break;
+        case 9: read_process_stats(packet, content); break;
         case 11: read_event(sequence, packet, content); break;
         case 43: case 60: read_track(sequence, packet, content); break;
         case 44: read_old_thread(sequence, content); break;
@@ -217,6 +221,7 @@ bool PerfettoTrace::read_packet(const uint8_t* data, size_t size, int depth) {
         case 53: read_stage(sequence, packet, content); break;
         case 54: read_profile(sequence, packet, content); break;
         case 66: read_sample(sequence, packet, content); break;
+        case 71: read_gpu_memory(packet, content); break;
         case 128: read_gpus(content); break;
         default: break;
     }

@@ -61,6 +61,12 @@ private:
     void read_switches(const Field& data, int64_t cpu, int64_t clock);
     void read_processes(const Field& data);
     void read_gpus(const Field& data);
+    void read_process_stats(const Packet& packet, const Field& data);
+    void read_system_stats(const Packet& packet, const Field& data);
+    void read_gpu_memory(const Packet& packet, const Field& data);
+    void read_gpu_memory(int64_t time, int64_t clock, const Field& data);
+    bool read_memory_event(int64_t time, int64_t tid, const Field& data);
+    void add_memory(int64_t time, int64_t clock, int64_t pid, int64_t gpu, const char* name, uint64_t bytes);
     int64_t node_of(Sequence& sequence, uint64_t callstack);
     int64_t node_of(Sequence& sequence, const std::vector<CodeFrame>& frames);
     int64_t inline_stack(Sequence& sequence, const Field& data);
@@ -88,6 +94,7 @@ private:
     std::map<std::array<int64_t, 4>, int64_t> frames_;
     std::map<std::pair<int64_t, int64_t>, int64_t> stacks_;
     std::unordered_map<int64_t, int64_t> running_;  // compact scheduling: the thread on each core
+    std::unordered_map<uint64_t, int64_t> memory_owners_;  // threads by the memory that they had
     int64_t snapshots_ = 0;
     std::string json_;
 };

@@ -81,6 +81,14 @@ CHECKERS = {
     "| Warning                   | ECC errors               |\n",
     "node_health_check": "SUCCESS:  nhc:  Health check passed:  check_gpu_count: 8 and 8\n"
     "ERROR:  nhc:  Health check failed:  check_ecc: GPU id 3: SRAM errors. FaultCode: NHC2019\n",
+    "thapi_trace": "".join(
+        f"13:46:47.48045{n:04} - host - vpid: 9, vtid: 9 - lttng_ust_ze:zeInit_{side}: {{ a: 0 }}\n"
+        for n, side in enumerate(("entry", "exit") * 4)
+    ),
+    "gcm_checks": '[{"health_check": "check_dcgmi_diag", "result": 2, "_msg": "GPU 3 failed"}]\n'
+    '[{"health_check": "check_ssh", "result": 0, "_msg": "", "end_time": 1772359201.5}]\n',
+    "zeus_tables": '{"measurements": [{"power_limit": 300, "energy": 2053.5, "time": 9.5}, '
+    '{"power_limit": 275, "energy": 2051.0, "time": 10.0}]}',
     "gpud_states": json.dumps(
         [
             {
@@ -100,7 +108,8 @@ CHECKERS = {
 }
 # A cut at the end of a line or record is no loss that can be seen: these forms have no end.
 ENDLESS = {"collapsed", "iaprof", "unitrace_stalls", "rocprof_pc", "perf_script", "ncu_csv"}
-ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table"}
+ENDLESS |= {"rocprofv3_csv", "node_health_check", "dcgm_diag_table", "gcm_checks"}
+ENDLESS |= {"thapi_trace"}
 ENDLESS |= {"slurm_accounting", "slurm_text", "nvidia_text"}
 ENDLESS |= {"vllm_log", "sglang_log", "trtllm_log", "bench_jsonl"}
 

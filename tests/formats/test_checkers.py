@@ -146,6 +146,31 @@ def test_gpud(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+GCM = (
+    "2026-03-01 10:00:00 INFO check_dcgmi_diag: node: n1\n"
+    '[{"node": "n1", "health_check": "check_dcgmi_diag", "type": "prolog", "result": 2, '
+    '"_msg": "GPU 3 failed memtest", "job_id": 7, "start_time": 1.0, "end_time": 1772359200.25}]\n'
+    '{"normal": {"health_check": "check_ssh", "_msg": ""}, "int": {"result": 0}, '
+    '"double": {"end_time": 1772359201.5}}\n'
+    '[{"health_check": "check_iblink", "result": 1, "_msg": "mlx5_0 flaps"}, {"result": 9}]\n'
+)
+
+
+def test_gcm(tmp_path: Path) -> None:
+    """Its two sinks; what has no result is counted."""
+    path = tmp_path / "gcm.log"
+    assert read(path, GCM) == [
+        ("check-failed", "check_dcgmi_diag", 3, "check_dcgmi_diag failed: GPU 3 failed memtest"),
+        ("check-passed", "check_ssh", None, "check_ssh passed"),
+        ("check-warning", "check_iblink", None, "check_iblink warns: mlx5_0 flaps"),
+    ]
+    run = sightline.open(str(path))
+    assert run.table("device_events").get_column("time_ns").to_list() == [
+        1_772_359_200_250_000_000, 1_772_359_201_500_000_000, 0
+    ]  # fmt: skip
+    assert run.table("quality").get_column("count").to_list() == [1]
+
+
 TABLE = """\
 Successfully ran diagnostic for group.
 +---------------------------+------------------------------------------------+

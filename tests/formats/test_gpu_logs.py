@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from backports import zstd
 
@@ -28,6 +29,7 @@ from sightline.formats.device_logs import (
     smi_dmon,
     superbench_monitor,
     xpu_smi,
+    zeus_tables,
 )
 from support.corpus import list_recordings, name_recording
 from support.damage import survive_damage
@@ -505,6 +507,34 @@ ANSWER = """{"status": "success", "data": {"resultType": "vector", "result": [
  {"metric": {"__name__": "dcgm_gpu_temp", "gpu_id": "0"}, "value": [1658352303.075, "36"]}]}}"""
 
 
+ZEUS_TABLES = (
+    ('{"measurements": [{"power_limit": 300, "energy": 2053.5, "time": 9.5}, '
+     '{"power_limit": 275, "energy": 2051.0, "time": 10.0}]}',
+     [("power limit 300 W", 9.5, 2053.5), ("power limit 275 W", 10.0, 2051.0)]),
+    ('{"job_id": "j", "train_power": {"300000": 200.0}, "train_throughput": {"300000": 4.0}, '
+     '"eval_power": {}, "eval_throughput": {}, "optimal_pl": 300000}',
+     [("train, power limit 300 W, an iteration", 0.25, 50.0)]),
+    ('{"energy": 1000.0, "time": 8.0, "cost": 3.5, "num_epochs": 2, "reached": false}',
+     [("2 epochs, target not reached", 8.0, 1000.0)]),
+    ("dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\n"
+     "cifar100,net,1024,adam,100,20.5,96.0\ncifar100,net,1024,adam,125,x,96.0\n",
+     [("net, batch 1024, adam, power limit 100 W, an epoch", 20.5, 1968.0)]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), ZEUS_TABLES)
+def test_zeus_optimizers(tmp_path, text, expected):
+    """Each measurement is a range with its energy; one that is no number is counted."""
+    (tmp_path / "zeus.csv").write_text(text)
+    run = sightline.open(str(tmp_path / "zeus.csv"))
+    host, counters = run.table("host_ops"), run.table("counters")
+    energies = counters.filter(pl.col("metric") == "energy").get_column("value")
+    seconds = (host["end_ns"] - host["start_ns"]) / 1e9
+    assert list(zip(host["name"], seconds, energies, strict=True)) == expected
+    lost = run.table("quality").filter(pl.col("kind") == "damaged_lines").get_column("count")
+    assert lost.to_list() == ([1] if text.startswith("dataset") else [])
+
+
 @pytest.mark.parametrize(
     ("importer", "text"),
     [
@@ -517,6 +547,7 @@ ANSWER = """{"status": "success", "data": {"resultType": "vector", "result": [
         (smi_dmon, PMON),
         (smi_dmon, DCGMI),
         (energy_csv, ZEUS),
+        *((zeus_tables, text) for text, _ in ZEUS_TABLES),
         (rocm_smi, '{"card0": {"Card Series": "MI", "GPU use (%)": "3"}}'),
         (prometheus, ANSWER),
         (superbench_monitor, SUPERBENCH),

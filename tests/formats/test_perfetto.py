@@ -331,6 +331,46 @@ def test_marks_of_android(tmp_path: Path) -> None:
     assert tables["counters"].select("metric", "value").rows() == [("fps", 60.0)]
 
 
+def test_memory_of_android(tmp_path: Path) -> None:
+    """Each source of memory under the engine's name: of a process, a GPU, the machine, in bytes."""
+    of_kernel = [
+        {"timestamp": 10, "pid": 41,
+         "rss_stat": {"member": 1, "size": 8192, "curr": 1, "mm_id": 9}},
+        # Another thread frees of the same memory; then one of memory that nobody was seen with.
+        {"timestamp": 12, "pid": 77,
+         "rss_stat": {"member": 1, "size": 4096, "curr": 0, "mm_id": 9}},
+        {"timestamp": 13, "pid": 77, "rss_stat": {"member": 1, "size": 512, "curr": 0, "mm_id": 8}},
+        {"timestamp": 14, "pid": 41,
+         "rss_stat_throttled": {"curr": 1, "member": 0, "mm_id": 9, "size": 1024}},
+        {"timestamp": 15, "pid": 1, "gpu_mem_total": {"gpu_id": 0, "pid": 40, "size": 300}},
+        {"timestamp": 16, "pid": 1,
+         "dma_heap_stat": {"inode": 5, "len": -4, "total_allocated": 96}},
+    ]  # fmt: skip
+    content = write_trace(
+        {"process_tree": {"processes": [{"pid": 40, "cmdline": ["app"]}],
+                          "threads": [{"tid": 41, "tgid": 40, "name": "main"}]}},
+        {"timestamp": 5, "process_stats": {"processes": [{"pid": 40, "vm_rss_kb": 3,
+                                                          "rss_anon_kb": 2}]}},
+        {"timestamp": 6, "sys_stats": {"meminfo": [{"key": 3, "value": 7},
+                                                   {"key": 99, "value": 1}]}},
+        {"timestamp": 7, "gpu_mem_total_event": {"gpu_id": 0, "size": 500}},
+        {"ftrace_events": {"cpu": 0, "event": of_kernel}},
+    )  # fmt: skip
+    rows = read(tmp_path, content).tables["counters"].sort("time_ns")
+    assert rows.get_column("unit").unique().to_list() == ["bytes"]
+    assert rows.select("time_ns", "metric", "device_id", "source", "value").rows() == [
+        (5, "mem.rss", None, "app (40)", 3072.0),
+        (5, "mem.rss.anon", None, "app (40)", 2048.0),
+        (6, "MemAvailable", None, None, 7168.0),
+        (7, "GPU Memory", 0, None, 500.0),
+        (10, "mem.rss.anon", None, "app (40)", 8192.0),
+        (12, "mem.rss.anon", None, "app (40)", 4096.0),
+        (14, "mem.rss.file", None, "app (40)", 1024.0),
+        (15, "GPU Memory", 0, "app (40)", 300.0),
+        (16, "mem.dma_heap", None, None, 96.0),
+    ]
+
+
 @pytest.mark.parametrize("pack", ["gzip", "packets"])
 def test_packed(pack: str, tmp_path: Path) -> None:
     plain = write_trace({"track_descriptor": THREAD}, *_many(500))

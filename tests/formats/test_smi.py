@@ -262,6 +262,15 @@ def test_xml_of_the_corpus(path: Path) -> None:
 def test_prometheus_of_the_corpus(path: Path) -> None:
     """As many values as lines with one, and of a metric that is not renamed the same sum."""
     lines = [x.rsplit(" ", 1) for x in path.read_text().splitlines() if re.match(r"\w+(\{| )", x)]
+    # What is the whole GPU's stands once, though the exporter repeats it for each MIG instance.
+    whole = r"DCGM_FI_DEV_(?:POWER|TOTAL_ENERGY|GPU_TEMP|MEMORY_TEMP|SM_CLOCK|MEM_CLOCK|PCIE|XID)"
+    once = {
+        (re.sub(r',?GPU_I_\w+="[^"]*"', "", head), value)
+        if re.match(whole, head) and "GPU_I_ID" in head
+        else (head, n): n
+        for n, (head, value) in reversed(list(enumerate(lines)))
+    }
+    lines = [lines[n] for n in sorted(once.values())]
     values = [(head.split("{")[0], float(value)) for head, value in lines if _is_number(value)]
     counters = sightline.open(str(path)).table("counters")
     assert counters.height == sum(math.isfinite(v) and v < 2**62 for _, v in values)

@@ -72,12 +72,13 @@ def test_ranks_of_several_files(tmp_path: Path) -> None:
 
 
 def test_ids_are_unique_in_a_run_of_several_files(tmp_path: Path) -> None:
-    events = [op("a", 0, 9), launch(1, 1, 1), kernel("k", 5, 1, 1), kernel("k", 7, 1, 1)]
+    events = [op("a", 0, 9), launch(1, 1, 1), launch(3, 1, 2)]
+    events += [kernel("k", 5, 1, 1), kernel("k", 7, 1, 2)]
     paths = [write(tmp_path, events, f"rank{i}.json") for i in range(3)]
     run = sightline.open(*map(str, paths))
     ops, calls = run.table("device_ops"), run.table("host_ops")
     assert ops.get_column("device_op_id").n_unique() == ops.height == 6
-    assert calls.get_column("host_op_id").n_unique() == calls.height == 6
+    assert calls.get_column("host_op_id").n_unique() == calls.height == 9
     joined = ops.join(calls, left_on="launch_id", right_on="host_op_id")
     assert joined.height == 6
     assert (joined["rank"] == joined["rank_right"]).all()

@@ -15,15 +15,25 @@ _MESSAGES = declare_messages(
     """
 Trace: 1 packet []TracePacket
 TracePacket: 1 ftrace_events Ftrace, 2 process_tree ProcessTree, 3 trusted_uid int,
-    6 clock_snapshot ClockSnapshot, 8 timestamp uint, 10 trusted_packet_sequence_id uint,
+    6 clock_snapshot ClockSnapshot, 7 sys_stats SysStats,
+    9 process_stats ProcessStats, 8 timestamp uint, 10 trusted_packet_sequence_id uint,
     11 track_event TrackEvent, 12 interned_data InternedData, 13 sequence_flags uint,
     42 previous_packet_dropped bool, 50 compressed_packets bytes, 52 gpu_counter_event GpuCounters,
     53 gpu_render_stage_event Stage, 54 streaming_profile_packet Profile,
     58 timestamp_clock_id uint, 59 trace_packet_defaults Defaults, 60 track_descriptor Track,
-    66 perf_sample Sample, 128 gpu_info GpuInfo
+    66 perf_sample Sample, 71 gpu_mem_total_event GpuMemory, 128 gpu_info GpuInfo
 Ftrace: 1 cpu uint, 2 event []FtraceEvent, 4 compact_sched Compact
 FtraceEvent: 1 timestamp uint, 2 pid uint, 3 print Print, 4 sched_switch Switch,
-    332 gpu_frequency Frequency
+    313 rss_stat RssStat, 332 gpu_frequency Frequency, 340 gpu_mem_total GpuMemory,
+    351 dma_heap_stat HeapStat, 359 rss_stat_throttled Throttled
+SysStats: 1 meminfo []Meminfo
+Meminfo: 1 key uint, 2 value uint
+ProcessStats: 1 processes []ProcessMemory
+ProcessMemory: 1 pid int, 2 vm_size_kb uint, 3 vm_rss_kb uint, 4 rss_anon_kb uint
+RssStat: 1 member int, 2 size int, 3 curr uint, 4 mm_id uint
+Throttled: 1 curr uint, 2 member int, 3 mm_id uint, 4 size int
+GpuMemory: 1 gpu_id uint, 2 pid uint, 3 size uint
+HeapStat: 1 inode uint, 2 len int, 3 total_allocated uint
 Print: 1 ip uint, 2 buf text
 Switch: 1 prev_comm text, 2 prev_pid int, 3 prev_prio int, 4 prev_state int, 5 next_comm text,
     6 next_pid int

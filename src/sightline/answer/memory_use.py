@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from sightline.diagnosis.diagnose import diagnose_run
 from sightline.diagnosis.price import share_of
 from sightline.errors import MissingDataError
 from sightline.subjects.memory.allocations import MEMORY, follow_allocations, select_memory
+from sightline.subjects.memory.conservation import note_broken_memory
 
 BAR, SPARK = 20, 60
 
@@ -41,6 +43,7 @@ def describe_memory(run: Run) -> dict[str, Any]:
         "over_time": _sample_curves(run) if has_events else [],
         "programs": describe_programs(run),
         "findings": [f.to_dict() for f in found],
+        "limits": [asdict(note)] if (note := note_broken_memory(run)) else [],
     }
 
 

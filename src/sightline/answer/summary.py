@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ from sightline.diagnosis.diagnose import diagnose_run
 from sightline.diagnosis.gaps import are_the_profilers
 from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
+from sightline.subjects.memory.conservation import note_broken_memory
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
+from sightline.timeline.coverage import note_lost_kernels
 from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.segments import REPEATING, select_repeating
@@ -142,6 +145,10 @@ def _host_ops(run: Run) -> list[dict[str, Any]]:
 def list_limits(run: Run) -> list[dict[str, Any]]:
     """What limits the conclusions: quality rows, those of several recordings taken together."""
     rows = run.table("quality")
+    for note in (note_lost_kernels(run), note_broken_memory(run)):
+        if note is not None:
+            own = {"rank": 0, "recording_id": 0, **dataclasses.asdict(note)}
+            rows = pl.concat([rows, pl.DataFrame([own], schema=rows.schema)])
     if list_engine_steps(run).height:  # they are the steps: nobody has to mark others
         rows = rows.filter(pl.col("kind") != "no_steps")
     if rows.is_empty():

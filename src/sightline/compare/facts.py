@@ -11,6 +11,7 @@ import polars as pl
 from sightline.core.algebra.window import host_in
 from sightline.core.model.run import Run
 from sightline.subjects.devices.analyses.slow_clocks import CLOCK
+from sightline.timeline.coverage import note_lost_kernels
 
 OPTIONS = {"has_stacks": "Python stacks", "has_shapes": "input shapes"}
 # Figures beside the step time, and their units.
@@ -57,11 +58,17 @@ def read_facts(run: Run, leaves: pl.DataFrame, count: int, *, has_steps: bool) -
         tools=_list_values(recordings, "tool"),
         versions=_list_values(recordings, "tool_version"),
         options=frozenset(o for o in OPTIONS if recordings.get_column(o).any()),
-        losses=tuple(
-            lost.unique("kind", maintain_order=True).select("kind", "text", "count").rows()
+        losses=(
+            *lost.unique("kind", maintain_order=True).select("kind", "text", "count").rows(),
+            *_list_lost_kernels(run),
         ),
         metrics=_read_metrics(run, leaves, count),
     )
+
+
+def _list_lost_kernels(run: Run) -> list[tuple[str, str, int | None]]:
+    note = note_lost_kernels(run)
+    return [] if note is None or note.severity == "info" else [(note.kind, note.text, note.count)]
 
 
 def _list_device_names(run: Run) -> tuple[str, ...]:

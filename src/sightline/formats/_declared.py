@@ -191,6 +191,16 @@ IMPORTERS = (
         source='https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/',
     ),
     Importer(
+        name='gcm_checks',
+        label="gcm's health checks (JSON lines)",
+        strong=(b'(?:\\A|\\n)[ \\t]*\\[?\\{[^\\n]{0,2000}"health_check"\\s*:\\s*"[^\\n]{0,2000}"result"\\s*:', b'(?:\\A|\\n)[ \\t]*\\[?\\{[^\\n]{0,2000}"result"\\s*:[^\\n]{0,2000}"health_check"\\s*:\\s*"'),
+        weak=(),
+        looks_like='lines such as [{"health_check": "check_dcgmi_diag", "result": 2, …}]',
+        suffixes=('.json', '.jsonl', '.log', '.txt'),
+        version=1,
+        source='https://github.com/facebookresearch/gcm/blob/main/gcm/schemas/health_check/log.py',
+    ),
+    Importer(
         name='gpu_burn',
         label='gpu_burn',
         strong=(b"[\\r\\n]\\d[\\d.]*%  proc'd: \\d",),
@@ -433,7 +443,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]',
         suffixes=('.csv', '.txt', '.log'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -473,7 +483,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line ==============NVSMI LOG==============',
         suffixes=('.txt', '.log', '.out'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -493,7 +503,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the element nvidia_smi_log',
         suffixes=('.xml',),
-        version=5,
+        version=6,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -597,7 +607,7 @@ IMPORTERS = (
         weak=(b'\\A\\x0a(?:[\\x02-\\x7f]|[\\x80-\\xff]{1,3}[\\x01-\\x7f])(?:[\\x08\\x12\\x1a\\x22\\x32\\x40\\x50\\x5a\\x62\\x68\\x78]|[\\xc8\\xd0\\xd8]\\x02|[\\x88\\x8a\\x90\\x92\\x9a\\xa2\\xaa\\xb2\\xba\\xc8\\xd0\\xda\\xe2]\\x03|[\\x80-\\xff][\\x01-\\x0f])',),
         looks_like='packets of protobuf; endings .pftrace and .perfetto-trace',
         suffixes=('.pftrace', '.perfetto-trace', '.pftrace.gz', '.perfetto-trace.gz'),
-        version=2,
+        version=3,
         source='https://perfetto.dev/docs/reference/trace-packet-proto',
         owns=('.pftrace', '.perfetto-trace'),
     ),
@@ -628,7 +638,7 @@ IMPORTERS = (
         weak=(b'(?:\\A|\\n)(?:DCGM_FI_\\w+|dcgm_\\w+|nvidia_smi_\\w+)\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)XPU_TIMER_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)nccl_\\w*(?:bus_bandwidth|exec_time)_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+'),
         looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
         suffixes=('.metrics', '.prom', '.ini', '.txt', '.json'),
-        version=8,
+        version=9,
         source='https://prometheus.io/docs/instrumenting/exposition_formats/',
     ),
     Importer(
@@ -750,7 +760,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Index, KernelName; SQLite with a table KERN; lines such as START:END PID:TID CALL',
         suffixes=('.csv', '.db', '.txt', '.json'),
-        version=6,
+        version=7,
         source='https://rocm.docs.amd.com/projects/rocprofiler',
     ),
     Importer(
@@ -934,6 +944,16 @@ IMPORTERS = (
         source='https://github.com/argonne-lcf/THAPI',
     ),
     Importer(
+        name='thapi_trace',
+        label='THAPI iprof, trace (text)',
+        strong=(b'(?:\\A|\\n)(?:\\d{4}-\\d\\d-\\d\\d )?\\d\\d:\\d\\d:\\d\\d\\.\\d{9} - [^\\n]{1,80} - vpid: \\d{1,10}, vtid: \\d{1,10} - lttng_ust_\\w{1,40}:\\w', b'(?:\\A|\\n)lttng:(?:host|device): \\{ hostname = "'),
+        weak=(),
+        looks_like='lines such as 13:46:47.480452608 - HOST - vpid: 1, vtid: 1 - lttng_ust_ze:zeInit',
+        suffixes=('.txt', '.log', '.out'),
+        version=1,
+        source='https://github.com/argonne-lcf/THAPI',
+    ),
+    Importer(
         name='torch_flight',
         label='PyTorch flight recorder',
         strong=(b'^\\x80[\\x02-\\x05].{0,65536}?(?:pg_config|profiling_name)', b'^\\s*\\{.{0,65536}?"(?:pg_status|profiling_name|collective_seq_id)"'),
@@ -1076,6 +1096,16 @@ IMPORTERS = (
         version=2,
         source='https://intel.github.io/xpumanager/smi_user_guide.html',
     ),
+    Importer(
+        name='zeus_tables',
+        label="Zeus' optimizers (JSON, CSV)",
+        strong=(b'\\A\\s*\\{\\s*"measurements"\\s*:\\s*\\[\\s*(?:\\]|\\{\\s*"power_limit"\\s*:)', b'\\A\\s*\\{\\s*"job_id"\\s*:[^\\n{]{0,200},\\s*"train_power"\\s*:\\s*\\{', b'\\A\\s*\\{\\s*"energy"\\s*:[^{]{1,40},\\s*"time"\\s*:[^{]{1,40},\\s*"cost"\\s*:[^{]{1,40},\\s*"num_epochs"', b'\\Adataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\\r?\\n'),
+        weak=(),
+        looks_like='{"measurements": [{"power_limit": …, or columns power_limit, time_per_epoch',
+        suffixes=('.json', '.csv'),
+        version=1,
+        source='https://ml.energy/zeus/optimize/',
+    ),
 )
 
 LITERALS = {
@@ -1108,6 +1138,8 @@ LITERALS = {
     b'(?:\\A|\\n)(?:Fabric Manager|IMEX) Log initializing at: ': b' Log initializing at: ',
     b'(?:\\A|\\n)\\[[A-Z][a-z]{2} {1,2}\\d{1,2} \\d{4} \\d\\d:\\d\\d:\\d\\d\\] \\[(?:INFO|NOTICE|WARNING|ERROR|CRITICAL|DEBUG)\\] \\[tid \\d+\\] ': b'] [tid ',
     b'(?:\\A|\\n)[^\\n]{0,80}\\bnv(?:idia)?-fabricmanager(?:-start\\.sh)?\\[\\d+\\]: ': b'-fabricmanager',
+    b'(?:\\A|\\n)[ \\t]*\\[?\\{[^\\n]{0,2000}"health_check"\\s*:\\s*"[^\\n]{0,2000}"result"\\s*:': b'"health_check"',
+    b'(?:\\A|\\n)[ \\t]*\\[?\\{[^\\n]{0,2000}"result"\\s*:[^\\n]{0,2000}"health_check"\\s*:\\s*"': b'"health_check"',
     b"[\\r\\n]\\d[\\d.]*%  proc'd: \\d": b"%  proc'd: ",
     b'"component"\\s*:\\s*"[\\w.-]{1,80}"\\s*,(?:\\s*"(?:startTime|endTime)"\\s*:\\s*"[^"]{0,40}"\\s*,)*\\s*"(?:states|events)"\\s*:\\s*\\[': b'"component"',
     b'(?:\\A|\\n)### Kernel/Shader execution-time profile generated by GTPin ###': b'### Kernel/Shader execution-time profile generated by GTPin ###',
@@ -1245,6 +1277,8 @@ LITERALS = {
     b'\\A\\d{1,9} templated_functions(?:_\\w+)?\\r?\\n# Name Calls Subrs Excl Incl ': b'\n# Name Calls Subrs Excl Incl ',
     b'\\AFOLDER\\n(?:[^\\n]*\\n)*profile\\.\\d+\\.\\d+\\.\\d+ ': b'profile.',
     b'(?:\\A|\\n)(?:BACKEND_[A-Z][A-Z_,]{1,80}|Device profiling|Explicit memory traffic[^|\\n]{0,80}) \\| \\d{1,9} Hostnames \\| \\d{1,9} Processes \\| ': b' Hostnames | ',
+    b'(?:\\A|\\n)(?:\\d{4}-\\d\\d-\\d\\d )?\\d\\d:\\d\\d:\\d\\d\\.\\d{9} - [^\\n]{1,80} - vpid: \\d{1,10}, vtid: \\d{1,10} - lttng_ust_\\w{1,40}:\\w': b' - lttng_ust_',
+    b'(?:\\A|\\n)lttng:(?:host|device): \\{ hostname = "': b': { hostname = "',
     b'^\\x80[\\x02-\\x05].{0,65536}?(?:pg_config|profiling_name)': b'\x80',
     b'^\\s*\\{.{0,65536}?"(?:pg_status|profiling_name|collective_seq_id)"': b'{',
     b'^\\{"format": ?"sightline-torch-memory"': b'"sightline-torch-memory"',
@@ -1263,4 +1297,8 @@ LITERALS = {
     b'^FOLDER\\n(?:[^\\n]*\\n)*watch\\.json ': b'watch.json ',
     b'\\A\\x0a[\\x00-\\xff]{1,5}(?:\\x08[\\x00-\\xff]{1,10})?\\x12[\\x01-\\x7f](?:/host:|/device:|Task Environment)': b'\n',
     b'\\A(?:\\xef\\xbb\\xbf)?Timestamp, ?DeviceId, ?(?:TileId, ?)?[A-Z]': b'Timestamp,',
+    b'\\A\\s*\\{\\s*"measurements"\\s*:\\s*\\[\\s*(?:\\]|\\{\\s*"power_limit"\\s*:)': b'"measurements"',
+    b'\\A\\s*\\{\\s*"job_id"\\s*:[^\\n{]{0,200},\\s*"train_power"\\s*:\\s*\\{': b'"train_power"',
+    b'\\A\\s*\\{\\s*"energy"\\s*:[^{]{1,40},\\s*"time"\\s*:[^{]{1,40},\\s*"cost"\\s*:[^{]{1,40},\\s*"num_epochs"': b'"num_epochs"',
+    b'\\Adataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power\\r?\\n': b'dataset,network,batch_size,optimizer,power_limit,time_per_epoch,average_power',
 }

@@ -5,10 +5,12 @@ Every importer's tables come through here, so that nothing behind rests on a tim
 - A clock does not jump. Work that lies a day and more from all other work, and a hundred times as
   far as that is long, has a time that was not taken: CUPTI writes 0 where it has none ("start, end:
   if both are 0, the time could not be collected", CUpti_ActivityKernel).
-- A stream runs in order. A kernel in which three and more later operations of its stream begin and
+- A stream runs in order. An operation in which three and more later ones of its stream begin and
   end did not last so long: its end was not written (ROCm, TraceLens #669), and it ended, at the
   latest, where the next one began. Where many do so, the number is no stream's, and where graphs
   ran, their nodes have one stream and run side by side: nothing is touched.
+- A launch starts one kernel. Of several that are tied to one call which launches no graph, the
+  later ones are of calls whose numbers were lost (ROCm, Kineto #1416) or of another process.
 - A launch comes first, and its work follows. An operation that begins before the call that it is
   tied to, or a day later, was not launched by that call, or its clock is another one.
 """
@@ -22,7 +24,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Quality
 from sightline.core.units import format_ns
 
-CHECKS = 1  # raise it when the answers here change, so that cached imports are made anew
+CHECKS = 2  # raise it when the answers here change, so that cached imports are made anew
 _DAY_NS = 86_400 * 10**9  # no profiler's buffers reach so far (ours)
 _FAR = 100  # times the length of the rest (ours: a job that sleeps for a day works for minutes)
 _WITHIN = 3  # programmatic dependent launch lets a kernel's successor begin early, and no third
@@ -30,6 +32,13 @@ _FEW = 0.02  # of a stream's operations: more that overlap are no damage but how
 _OUTLIER = 10  # times the median of its name: other reasons make all of a name long
 # Clocks of host and GPU are converted into one another: 0.1 ms apart at most in the corpus (ours).
 _EARLY_NS = 1_000_000
+
+# CUDA Runtime and Driver API, "Execution Control"; HIP, "Execution Control", "Module Management".
+_LAUNCHES_ONE = (
+    r"^(?:cudaLaunchKernel|cudaLaunchCooperativeKernel|cuLaunchKernel|cuLaunchCooperativeKernel"
+    r"|hipLaunchKernel|hipExtLaunchKernel|hipModuleLaunchKernel|hipExtModuleLaunchKernel"
+    r"|hipLaunchCooperativeKernel)(?:Ex|ExC|_ptsz)?(?:_v\d+)?$"
+)
 
 _OPS = ("device_op_id", "device_id", "context_id", "stream_id", "kind", "copy_kind", "name",
         "start_ns", "end_ns", "launch_id", "graph_id", "graph_node_id")  # fmt: skip
@@ -43,6 +52,15 @@ class Faults(NamedTuple):
     untied: pl.Series
     notes: list[Quality]
 
+    def untie(self, surplus: pl.Series) -> Faults:
+        """The same with kernels that are tied to a launch which already has one."""
+        if not surplus.len():
+            return self
+        text = "kernels have the number of a launch that started another one: they are not tied"
+        note = Quality("shared_launches", "warning", text, surplus.len())
+        untied = pl.concat([self.untied, surplus]).unique(maintain_order=True)
+        return self._replace(untied=untied, notes=[*self.notes, note])
+
 
 def repair_times(imported: Imported) -> None:
     """Leave out or repair the operations whose times cannot be, and say how many."""
@@ -50,6 +68,9 @@ def repair_times(imported: Imported) -> None:
     if ops is None or not ops.height:
         return
     faults = find_faults(ops, _take(imported, "host_ops", ("host_op_id", "start_ns", "end_ns")))
+    if (shared := _list_sharing(ops)).height:
+        calls = _take(imported, "host_ops", ("host_op_id", "name"))
+        faults = faults.untie(_find_surplus(shared, calls))
     imported.quality += faults.notes
     if not (faults.lost.len() or faults.ends.height or faults.untied.len()):
         return
@@ -79,7 +100,7 @@ def find_faults(ops: pl.DataFrame, calls: pl.DataFrame | None) -> Faults:
     if ends.height:
         over = int((ends.get_column("old_end_ns") - ends.get_column("end_ns")).sum())
         text = (
-            f"kernels end after later ones of their stream, by {format_ns(over)} in all: "
+            f"operations with an end after later ones of their stream, by {format_ns(over)}: "
             "their ends are not to be trusted, and are set to where the next one begins"
         )
         notes.append(Quality("impossible_ends", "warning", text, ends.height))
@@ -127,7 +148,7 @@ def _find_far(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
 
 
 def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
-    """Kernels whose ends lie behind several later operations of their stream, with a new end."""
+    """Operations whose ends lie behind several later operations of their stream, with a new end."""
     stream = ["device_id", "context_id", "stream_id"]
     alone = pl.col("graph_id").is_null() & pl.col("graph_node_id").is_null()
     length = pl.col("end_ns") - pl.col("start_ns")
@@ -144,7 +165,7 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
         )
     )
     holds = (
-        (pl.col("kind") == "kernel")
+        pl.col("kind").is_in(["kernel", "memcpy", "memset"])
         & (pl.col("end_ns") > pl.col("later_end"))
         & (pl.col("last_end") > pl.col("start_ns"))
     )
@@ -170,6 +191,27 @@ def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
     both = tied.join(asked, on="launch_id", how="inner", maintain_order="left")
     late = pl.col("called_ns").cast(pl.Float64) - pl.col("start_ns").cast(pl.Float64)
     return both.filter((late > _EARLY_NS) | (late < -_DAY_NS)).get_column("device_op_id")
+
+
+def _list_sharing(ops: pl.DataFrame) -> pl.DataFrame:
+    """Kernels outside of graphs whose launch has several, by start."""
+    alone = pl.col("graph_id").is_null() & pl.col("graph_node_id").is_null()
+    kernels = ops.filter(alone & (pl.col("kind") == "kernel"), pl.col("launch_id").is_not_null())
+    several = kernels.filter(pl.col("launch_id").is_duplicated())
+    return several.select("device_op_id", "launch_id", "start_ns").sort("start_ns", "device_op_id")
+
+
+def _find_surplus(shared: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
+    """Of kernels that share a call which launches one kernel all but the first."""
+    if calls is None:
+        return pl.Series("device_op_id", [], pl.Int64)
+    plain = calls.filter(
+        pl.col("host_op_id").is_in(shared.get_column("launch_id").unique().implode()),
+        pl.col("name").cast(pl.String).str.contains(_LAUNCHES_ONE),
+    )
+    later = shared.filter(~pl.col("launch_id").is_first_distinct())
+    of_plain = pl.col("launch_id").is_in(plain.get_column("host_op_id").implode())
+    return later.filter(of_plain).get_column("device_op_id")
 
 
 def _take(imported: Imported, name: str, columns: tuple[str, ...]) -> pl.DataFrame | None:

@@ -10,6 +10,7 @@ import polars as pl
 
 from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import Texts
+from sightline.core.model.declare import Quality
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import launches_graph, launches_kernels
 from sightline.timeline.host_ranges import IN_API, list_capture_ranges
@@ -18,6 +19,52 @@ _THREAD = ["rank", "pid", "tid"]
 # Where fewer than half of the launches have their work, calls and work were not linked: nothing is
 # known of any one of them (ours).
 _LEAST_LINKED = 0.5
+
+
+# As the other shares of records that bias a sum (`quality_gate`).
+_SHARE_PCT = 5.0
+
+
+def note_lost_kernels(run: Run) -> Quality | None:
+    """What is to be said of launches whose kernels were lost in the midst of the recording.
+
+    Those behind the last launch that has its kernel are no loss: the recording ended before them.
+    """
+    lost, height = run.once(_count_lost_kernels)
+    if not lost:
+        return None
+    text = (
+        f"of {height:,} kernel launches have no kernel in the recording: the profiler lost them, "
+        "and where the GPU looks idle meanwhile, it may have worked"
+    )
+    remedy = "Record again: fewer steps, after a warm-up, with no other profiler in the process."
+    severity = "warning" if 100 * lost >= _SHARE_PCT * height else "info"
+    return Quality("lost_kernels", severity, text, lost, remedy)
+
+
+def _count_lost_kernels(run: Run) -> tuple[int, int]:
+    """Launches of kernels without one, and all launches, up to the last that has one."""
+    lost = list_lost_launches(run)
+    if lost.is_empty():
+        return 0, 0
+    columns = ["host_op_id", "rank", "name", "layer", "start_ns", "return_value"]
+    calls = run.table("host_ops", columns)
+    calls = calls.filter(launches_kernels(Texts(calls.get_column("name"))), IN_API)
+    linked = run.columns("device_ops", ("launch_id",)).get_column("launch_id").drop_nulls()
+    is_own = pl.col("host_op_id").is_in(linked.unique().implode())
+    own = calls.filter(is_own)
+    last = own.group_by("rank").agg(last_ns=pl.col("start_ns").max())
+    succeeded = pl.col("return_value").fill_null(0) == 0
+    missing = (
+        calls.filter(succeeded & ~is_own)
+        .join(lost.unique(), on=["rank", "start_ns"], how="semi")
+        .join(last, on="rank")
+        .filter(pl.col("start_ns") < pl.col("last_ns"))
+    )
+    # Kernels without a launch may be theirs: then what was lost is the numbers that tie them.
+    kinds = run.table("device_ops", ["kind", "launch_id"])
+    untied = kinds.filter(pl.col("launch_id").is_null(), pl.col("kind") == "kernel").height
+    return max(0, missing.height - untied), own.height + missing.height
 
 
 def list_lost_launches(run: Run) -> pl.DataFrame:

@@ -4,9 +4,12 @@ sightline failures node*.log --gpus 512 --over 30d
 sightline failures --incidents list.csv --gpus 16384 --over 54d
 sightline failures --incidents list.csv --gpus 16384 --over 54d \\
     --job 16384:7d --checkpoint 2min --restart 10min
+sightline failures node*.log --jobs sacct.txt --gpus 512 --over 30d
 
 Kernel logs, histories of sightline watch, logs of the fabric manager: each path
-is one node. A list is CSV with component, and perhaps category, count, time and
+is one node, by its file's name. With the jobs of a scheduler (as for sightline
+jobs), it says which jobs were struck, and which ended without a known reason.
+A list is CSV with component, and perhaps category, count, time and
 node. MTBF is of one GPU: GPU-hours by failures, with an interval of 90 %.
 """
 
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sightline.health.failures.causes import Cause
     from sightline.health.failures.incidents import Incident
+    from sightline.health.failures.jobs import Matched
     from sightline.health.failures.rates import Interval
     from sightline.views.terminal.failures_screen import Checkpoint
 
@@ -30,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus", type=int, metavar="N", help="GPUs of the fleet")
     parser.add_argument("--over", metavar="T", help="how long it was looked at: 54d")
     parser.add_argument("--job", metavar="N:T", help="a job of N GPUs for T: 16384:7d")
+    parser.add_argument(
+        "--jobs", action="append", metavar="FILE", help="which jobs ran: output of sacct, ..."
+    )
     parser.add_argument("--checkpoint", metavar="T", help="how long writing one takes")
     parser.add_argument(
         "--restart", default="10min", metavar="T", help="from a failure to work (10min)"
@@ -52,12 +59,15 @@ def run(args: argparse.Namespace) -> int:
     job_gpus, job_hours = _parse_job(args, gpus)
     expected = expect_interruptions(rate, job_gpus, job_hours) if job_hours else None
     checkpoints = _choose_checkpoints(args, rate, job_gpus)
+    matched = _match_jobs(args, incidents)
     if args.json:
-        _print_data(counts, gpus, hours, shape, expected, checkpoints)
+        _print_data(counts, gpus, hours, shape, expected, checkpoints, matched)
         return 0
     lines = [*screen.draw_causes(counts, gpus, hours), "", *screen.draw_shape(shape)]
     if expected is not None and job_hours:
         lines += ["", *screen.draw_job(job_gpus, job_hours, expected)]
+    if matched is not None:
+        lines += ["", *screen.draw_struck(matched)]
     if checkpoints:
         cost, restart = _parse_checkpoint(args)
         lines += ["", *screen.draw_checkpoints(checkpoints, cost, restart)]
@@ -97,6 +107,22 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
             hint="What there is:  sightline health LOG",
         )
     return counts, incidents
+
+
+def _match_jobs(args: argparse.Namespace, incidents: list[Incident]) -> Matched | None:
+    """The incidents against the jobs that ran, where they are given."""
+    from sightline.core.model.declare import ImportOptions
+    from sightline.errors import MissingDataError
+    from sightline.health.failures.jobs import list_jobs, match_jobs
+    from sightline.opening.run import open_run
+
+    if not args.jobs:
+        return None
+    # Nodes are matched by their names, of which only those of struck jobs are printed.
+    run = open_run(args.jobs, options=ImportOptions(keep_identity=True), same_job=True)
+    if not run.rows("jobs"):
+        raise MissingDataError("there are no jobs in what was given with --jobs")
+    return match_jobs(list_jobs(run), incidents)
 
 
 def _find_exposure(args: argparse.Namespace) -> tuple[int, float]:
@@ -163,6 +189,7 @@ def _print_data(
     shape: Interval | None,
     expected: Interval | None,
     checkpoints: list[Checkpoint],
+    matched: Matched | None,
 ) -> None:
     import json
     import math
@@ -192,5 +219,26 @@ def _print_data(
         "weibull_shape": None if shape is None else as_finite(shape),
         "job_interruptions": None if expected is None else as_finite(expected),
         "checkpoints": [row._asdict() for row in checkpoints],
+        "jobs": None if matched is None else _describe_jobs(matched),
     }
     print(json.dumps(told, indent=1))
+
+
+def _describe_jobs(matched: Matched) -> dict[str, Any]:
+    return {
+        "struck": [
+            {
+                "job_id": one.job.job_id,
+                "state": one.job.state,
+                "gpus": one.job.gpus,
+                "node": one.incident.node,
+                "component": one.incident.cause.component,
+                "time_ns": one.incident.time_ns,
+                "is_ended": one.is_ended,
+                "lost_gpu_hours": one.lost_gpu_hours,
+            }
+            for one in matched.struck
+        ],
+        "unexplained": [job.job_id for job in matched.unexplained],
+        "incidents_without_a_job": len(matched.elsewhere),
+    }

@@ -97,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     title = Path(opened.table("recordings").item(0, "path")).name
     style = Style(args.palette, args.icicle, args.split)
     data = draw_stacks(built, weight, title, args.output or ".folded", style, before)
+    _say_broken_memory(opened, weight)
     if args.output is None:
         if sys.stdout.isatty():
             raise RequestError(
@@ -112,6 +113,17 @@ def run(args: argparse.Namespace) -> int:
     stacked = "" if share is None else f"; {share:.1f} % of the GPU's has a CPU stack"
     print(f"{args.output} written ({weight}{joined}{stacked})", file=sys.stderr)
     return 0
+
+
+def _say_broken_memory(run: Run, weight: str) -> None:
+    """On standard error, where the weight is of memory, and that does not add up."""
+    import sys
+
+    from sightline.flames.stacks import UNITS
+    from sightline.subjects.memory.conservation import note_broken_memory
+
+    if UNITS.get(weight) == "bytes" and (broken := note_broken_memory(run)) is not None:
+        print(f"note: {broken.text}", file=sys.stderr)
 
 
 def _before(

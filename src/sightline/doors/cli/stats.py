@@ -21,6 +21,7 @@ from sightline.doors.cli._shared import (
 )
 
 if TYPE_CHECKING:
+    from sightline.core.model.declare import Analysis
     from sightline.core.model.run import Run
     from sightline.views.tables import Reading
 
@@ -93,11 +94,21 @@ def run(args: argparse.Namespace) -> int:
     if form in ("table", "markdown"):
         if args.limit > 0 and cut > 0:
             print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
-        for note in declared.notes if form == "table" else ():
+        for note in _list_notes(declared, opened) if form == "table" else ():
             said = f"note: {note}"
             is_seen = sys.stderr.isatty()
             print(fill(said, find_width(sys.stderr)) if is_seen else said, file=sys.stderr)
     return 0
+
+
+def _list_notes(declared: Analysis, run: Run) -> list[str]:
+    """What is to be known of the table; of one about memory, where that does not add up."""
+    from sightline.core import registry
+    from sightline.subjects.memory.conservation import note_broken_memory
+
+    is_of_memory = ".subjects.memory." in registry.load("analyses", declared.name).__name__
+    broken = note_broken_memory(run) if is_of_memory else None
+    return [*([broken.text] if broken else []), *declared.notes]
 
 
 def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:

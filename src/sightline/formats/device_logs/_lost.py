@@ -35,6 +35,11 @@ class Lost(NamedTuple):
     place: str | None = None
 
 
+def is_failure(text: str) -> bool:
+    """Whether a text stands where a GPU would answer, and says that it did not."""
+    return _FAILED.match(text.strip()) is not None
+
+
 def describe_failure(values: Mapping[str, str]) -> tuple[str, str] | None:
     """Event and text of a GPU's values by name; None where all that it was asked for is there.
 

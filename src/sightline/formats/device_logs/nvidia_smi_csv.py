@@ -18,7 +18,13 @@ from sightline.errors import DamagedError
 from sightline.formats._lines import Matched, read_utf8, split_lines
 from sightline.formats._samples import Samples, count_rounds, note_no_times, note_zone
 from sightline.formats._stacks import note_bad_lines
-from sightline.formats.device_logs._lost import note_lost
+from sightline.formats.device_logs._lost import (
+    Lost,
+    describe_failure,
+    is_failure,
+    list_handles_lost,
+    report_lost,
+)
 
 # Names of --help-query-gpu that no other table begins with.
 _FIELD = (
@@ -37,7 +43,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]",
     suffixes=(".csv", ".txt", ".log"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -83,18 +89,31 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values() and not samples.names:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
     quality.append(note_zone() if timed else note_no_times(1))
-    lost = _list_lost(data)
-    if lost:
-        quality.append(note_lost(lost[0]))
+    lost = _list_lost(data, names)
+    events, notes = report_lost(lost)
+    quality += notes
     damaged = bad + rows.height - whole.height - len(lost)
     quality += samples.note_gaps()
     quality += note_bad_lines(max(damaged, 0), "lines of nvidia-smi")
-    return Imported(samples.tables("nvidia"), Recording("nvidia-smi"), quality)
+    return Imported(samples.tables("nvidia") | events, Recording("nvidia-smi"), quality)
 
 
-def _list_lost(data: bytes) -> list[str]:
+def _list_lost(data: bytes, names: list[str]) -> list[Lost]:
     """The lines in which nvidia-smi says that a GPU is gone, or answers with an error."""
-    return [line.decode(errors="replace").strip() for line in _LOST.findall(data)]
+    found: list[Lost] = []
+    for line in _LOST.findall(data):
+        text = line.decode(errors="replace").strip()
+        if handles := list_handles_lost(text, 0):
+            found += handles
+            continue
+        cells = [cell.strip() for cell in text.split(",")]
+        known = dict(zip(names, cells, strict=False)) if len(cells) == len(names) else {}
+        number = known.get("index", "")
+        device = int(number) if number.isdecimal() and len(number) < 5 else None
+        place = next((known[name] for name in _WHO[1:] if name in known), None)
+        event, words = describe_failure(known) or ("device-lost", text)
+        found.append(Lost(0, device, event, words, None if device is not None else place))
+    return found
 
 
 def _split_cells(data: bytes, titles: list[str], clock: str | None) -> tuple[Matched, int]:
@@ -157,7 +176,7 @@ def _number_devices(
         own = int(number) if number.isdecimal() and len(number) < 5 else None
         device = samples.number_device(said.get("who", ""), own)
         devices[codes.get("who")] = device
-        if said.get("label"):
+        if said.get("label") and not is_failure(said["label"]):
             samples.names[device] = said["label"]
     if who is None:
         return rows.with_columns(device_id=pl.lit(devices.get(None), pl.Int64))

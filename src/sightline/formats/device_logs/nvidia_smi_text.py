@@ -19,6 +19,7 @@ from sightline.formats.device_logs._lost import (
     Lost,
     describe_fabric,
     describe_failure,
+    is_failure,
     list_states,
     note_missing_gpus,
     report_lost,
@@ -31,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -156,7 +157,7 @@ def _read_gpu(
     minor = own.get("Minor Number", "")
     number = int(minor) if minor.isdecimal() and len(minor) < 5 else place
     device = samples.number_device(bus, number)
-    if "Product Name" in own:
+    if "Product Name" in own and not is_failure(own["Product Name"]):
         samples.names[device] = own["Product Name"]
     reasons = [(line.name, line.value) for line in told if _REASONS & {*line.groups}]
     bits = combine_reasons(reasons)

@@ -19,6 +19,7 @@ from sightline.formats.device_logs._lost import (
     Lost,
     describe_fabric,
     describe_failure,
+    is_failure,
     list_states,
     note_missing_gpus,
     report_lost,
@@ -31,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -87,7 +88,7 @@ def _read_log(log: ElementTree.Element, at: int, samples: Samples, lost: list[Lo
         number = int(minor) if minor.isdecimal() and len(minor) < 5 else place
         device = samples.number_device(gpu.get("id") or str(place), number)
         name = gpu.findtext("product_name")
-        if name:
+        if name and not is_failure(name):
             samples.names[device] = name
         _read_values(gpu, "", at, device, None, samples)
         _read_reasons(gpu, at, device, samples)

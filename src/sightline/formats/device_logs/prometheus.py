@@ -36,7 +36,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=8,
+    version=9,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -57,6 +57,12 @@ _GPU_UUIDS = ("GPU_UUID", "gpu_uuid", "gpuuuid")
 _NUMBERS = (*_GPU_NUMBERS, "index", "minor_number")
 _UUIDS = (*_GPU_UUIDS, "UUID", "uuid", "SERIAL_NUMBER", "serial_number", "pci_bus_id")
 _GPU_FAMILY = r"(?i)gpu|^dcgm|nvidia|nvml|^amd|rocm|radeon|^xpu|nccl|^npu|habana|gaudi|all_smi"
+# What DCGM measures of a GPU, and its exporter repeats for each of the GPU's MIG instances
+# (dcgm-exporter #353): power, energy, temperatures, clocks, PCIe, XIDs.
+_OF_WHOLE = (
+    r"^DCGM_FI_DEV_(?:POWER_\w+|TOTAL_ENERGY_CONSUMPTION|GPU_TEMP|MEMORY_TEMP|(?:SM|MEM)_CLOCK"
+    r"|PCIE_\w+|XID_ERRORS|FAN_SPEED|POWER_VIOLATION|THERMAL_VIOLATION)$"
+)
 _NONE = "<<<NULL>>>"  # as DCGM's exporter writes a label without a value
 _NAME = ("modelName", "name", "card_model", "CARD_MODEL")
 # Who and where: no part of what was measured. Labels of Kubernetes and of scrape configurations.
@@ -200,26 +206,35 @@ def _place_samples(
     """The samples with the GPU that each is of, and what else tells its series from others."""
     labels = texts["labels"]
     is_gpus = texts["peer"].str.contains(_GPU_FAMILY).gather(told.get_column("peer"))
-    told = told.with_columns(is_gpus=is_gpus)
-    used = told.select("labels", "is_gpus").unique(maintain_order=True)
+    is_whole = texts["peer"].str.contains(_OF_WHOLE).gather(told.get_column("peer"))
+    is_whole &= labels.str.contains("GPU_I_ID=", literal=True).gather(told.get_column("labels"))
+    told = told.with_columns(is_gpus=is_gpus, is_whole=is_whole)
+    used = told.select("labels", "is_gpus", "is_whole").unique(maintain_order=True)
     found = [
         _place(
             {key: _unescape(raw) for key, raw in _LABEL.findall(text or "")},
             samples,
             is_gpus=is_gpus,
+            is_whole=is_whole,
             keep_identity=keep_identity,
         )
-        for text, is_gpus in zip(
-            labels.gather(used.get_column("labels")), used.get_column("is_gpus"), strict=True
+        for text, is_gpus, is_whole in zip(
+            labels.gather(used.get_column("labels")),
+            used.get_column("is_gpus"),
+            used.get_column("is_whole"),
+            strict=True,
         )
     ]
     known = used.with_columns(
         device_id=pl.Series([device for device, _ in found], dtype=pl.Int64),
         source=pl.Series([place for _, place in found], dtype=pl.String),
     )
-    return told.join(
-        known, on=["labels", "is_gpus"], maintain_order="left", nulls_equal=True
+    placed = told.join(
+        known, on=["labels", "is_gpus", "is_whole"], maintain_order="left", nulls_equal=True
     ).with_columns(pl.col("time_ns").fill_null(0))
+    again = ["peer", "text", "time_ns", "device_id", "source"]
+    is_first = pl.struct(again).is_first_distinct()
+    return placed.filter(~pl.col("is_whole") | is_first) if is_whole.any() else placed
 
 
 def _escape(text: str) -> str:
@@ -231,7 +246,12 @@ def _unescape(raw: str) -> str:
 
 
 def _place(
-    labels: dict[str, str], samples: Samples, *, is_gpus: bool, keep_identity: bool
+    labels: dict[str, str],
+    samples: Samples,
+    *,
+    is_gpus: bool,
+    is_whole: bool,
+    keep_identity: bool,
 ) -> tuple[int | None, str | None]:
     """The GPU, and what else tells a series from others of its name."""
     labels = {key: value for key, value in labels.items() if value != _NONE}
@@ -264,6 +284,7 @@ def _place(
     }
     mig = rest.pop("GPU_I_ID", None)
     profile = rest.pop("GPU_I_PROFILE", None)
-    parts = [f"MIG {mig}" + (f" ({profile})" if profile else "")] if mig else []
+    is_instance = mig and not is_whole
+    parts = [f"MIG {mig}" + (f" ({profile})" if profile else "")] if is_instance else []
     parts += [f"{key}={value}" for key, value in sorted(rest.items())]
     return device, ", ".join(parts) or None

@@ -51,7 +51,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for table in _split_reports(text):
             rows.add(table)
     if not rows.ops and not rows.calls:
-        raise DamagedError(f"cannot read {source.given}", why="no row of it is whole")
+        is_empty = not any(line.strip() for line in text.splitlines()[1:])
+        why = "it has a header and no row" if is_empty else "no row of it is whole"
+        raise DamagedError(f"cannot read {source.given}", why=why)
     quality += note_bad_lines(rows.lost, "row of a trace")
     return rows.build(quality)
 

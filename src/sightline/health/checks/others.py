@@ -1,4 +1,4 @@
-"""What other checkers found: DCGM diagnostics, NHC (Azure, LBNL) and gpud, as recordings."""
+"""What other checkers found: DCGM diagnostics, NHC (Azure, LBNL), gpud and gcm, as recordings."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _judge_others(node: Node) -> Iterator[Verdict]:
 CHECKS = (
     Check(
         "other-tools",
-        "what DCGM's diagnostics, NHC and gpud found",
+        "what DCGM's diagnostics, NHC, gpud and gcm found",
         "as they say",
-        "dcgmi diag --json; nhc.log; gpud's /v1/states",
+        "dcgmi diag --json; nhc.log; gpud's /v1/states; gcm's sinks",
         "see the tool's own advice",
         judge_node=_judge_others,
     ),

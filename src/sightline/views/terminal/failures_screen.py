@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sightline.core.text import clean_text
 from sightline.core.units import format_several
 from sightline.health.failures.causes import Cause
+from sightline.health.failures.jobs import Matched, Struck
 from sightline.health.failures.rates import Interval, bound_mtbf
 
 _HOURS = ((24 * 365.25, "years"), (24.0, "days"), (1.0, "h"), (1 / 60, "min"), (1 / 3600, "s"))
@@ -61,6 +62,50 @@ def draw_causes(counts: Mapping[Cause, int], gpus: int, hours: float) -> Iterato
     parts = sorted(by_category.items(), key=lambda item: (-item[1], item[0]))
     shares = ", ".join(f"{clean_text(name)} {count / total:.1%}" for name, count in parts)
     yield from textwrap.wrap(f"By category: {shares}", 80)
+
+
+_MOST_JOBS = 20
+
+
+def draw_struck(matched: Matched) -> Iterator[str]:
+    """The jobs that failures struck, those that no log explains, and what struck none."""
+    ended = [one for one in matched.struck if one.is_ended]
+    yield f"{format_several(len(ended), 'job')} ended by a failure of a node"
+    if matched.struck:
+        yield ""
+        yield f"{'job':<14}{'state':<12}{'GPUs':>6}  {'node':<16}{'component':<20}{'lost':>10}"
+    ranked = sorted(matched.struck, key=lambda one: -(one.lost_gpu_hours or -1))
+    yield from map(_draw_struck, ranked[:_MOST_JOBS])
+    if len(ranked) > _MOST_JOBS:
+        yield f"and {len(ranked) - _MOST_JOBS:,} more: --json has all"
+    if ended:
+        lost = sum(one.lost_gpu_hours or 0 for one in ended)
+        yield from textwrap.wrap(
+            f"Lost: at most {lost:,.1f} GPU hours, all that these jobs had computed; less where "
+            "they wrote checkpoints.",
+            80,
+        )
+    if matched.unexplained:
+        names = ", ".join(clean_text(job.job_id) for job in matched.unexplained[:8])
+        more = len(matched.unexplained) - 8
+        rest = f" and {more:,} more" if more > 0 else ""
+        yield from textwrap.wrap(
+            f"Ended by their nodes, and no log that was given says why: {names}{rest}.", 80
+        )
+    if matched.elsewhere:
+        count = format_several(len(matched.elsewhere), "incident")
+        yield f"{count} where no job of these ran, or without a time."
+
+
+def _draw_struck(one: Struck) -> str:
+    lost = "-" if one.lost_gpu_hours is None else f"{one.lost_gpu_hours:,.1f} h"
+    state = clean_text(one.job.state) if one.is_ended else "went on"
+    gpus = "-" if one.job.gpus is None else f"{one.job.gpus:,}"
+    return (
+        f"{clean_text(one.job.job_id)[:13]:<14}{state[:11]:<12}{gpus:>6}  "
+        f"{clean_text(one.incident.node)[:15]:<16}"
+        f"{clean_text(one.incident.cause.component)[:19]:<20}{lost:>10}"
+    )
 
 
 def draw_shape(shape: Interval | None) -> Iterator[str]:

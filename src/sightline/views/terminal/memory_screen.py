@@ -13,6 +13,7 @@ from sightline.answer.price_words import write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_bytes, format_count, format_pct, format_several
 from sightline.views.terminal.program_screen import print_programs
+from sightline.views.terminal.screen import warn_of
 
 _PLACES, _WHAT_IFS, _FINDINGS, _DEVICES = 6, 4, 4, 8
 
@@ -38,6 +39,9 @@ def print_screen(data: dict[str, Any], width: int) -> Iterator[Text]:
         yield from _free(row)
     yield from print_programs(data["programs"])
     yield from _findings(data["findings"], width)
+    for limit in data["limits"]:
+        yield Text()
+        yield from warn_of(limit, width)
 
 
 def _device(data: dict[str, Any], peak: dict[str, Any]) -> Iterator[Text]:

@@ -471,10 +471,10 @@ _MISSING = "no_device_ops"
 def _missing(answer: Answer, width: int) -> Iterator[Text]:
     for limit in answer.limits:
         if limit.get("kind") == _MISSING and limit["severity"] != "info":
-            yield from _warn(limit, width)
+            yield from warn_of(limit, width)
 
 
-def _warn(limit: Mapping[str, Any], width: int) -> Iterator[Text]:
+def warn_of(limit: Mapping[str, Any], width: int) -> Iterator[Text]:
     """What went wrong, in full, with its remedy."""
     style = "bold red" if limit["severity"] == "error" else "yellow"
     head, *more = wrap_text(format_note(limit["count"], limit["text"]), "!  ", "   ", width)
@@ -493,7 +493,7 @@ def _limits(answer: Answer, width: int) -> Iterator[Text]:
         if limit["severity"] == "info":
             minor.append(format_note(limit["count"], limit["text"]))
         elif limit.get("kind") != _MISSING:
-            yield from _warn(limit, width)
+            yield from warn_of(limit, width)
     if len(minor) == 1:
         yield from wrap_text(f"What limits this: {minor[0]}.", "", "", width)
     elif minor:

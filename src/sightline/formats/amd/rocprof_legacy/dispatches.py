@@ -46,9 +46,14 @@ def list_dispatches(kernels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def list_counters(kernels: pl.DataFrame) -> list[str]:
+    """The columns that are hardware counters."""
+    return [column for column in kernels.columns if column.lower() not in _NO_COUNTERS]
+
+
 def list_counts(kernels: pl.DataFrame) -> pl.DataFrame:
     """What else has a number for a kernel is a hardware counter: `metric`, `value`, when, where."""
-    counters = [c for c in kernels.columns if c.lower() not in _NO_COUNTERS]
+    counters = list_counters(kernels)
     place = {ours: _number(kernels, _DISPATCH[ours]) for ours in ("agent", "start_ns", "end_ns")}
     return (
         kernels.select(

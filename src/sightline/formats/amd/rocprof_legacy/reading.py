@@ -14,6 +14,7 @@ from sightline.formats.amd._rocm_csv import read_table
 from sightline.formats.amd.rocprof_legacy.database import read_database
 from sightline.formats.amd.rocprof_legacy.dispatches import list_counts, list_dispatches
 from sightline.formats.amd.rocprof_legacy.lines import Lines
+from sightline.formats.amd.rocprof_legacy.profiled import is_untimed, make_profiled
 from sightline.formats.amd.rocprof_legacy.spans import split_spans
 from sightline.formats.amd.rocprof_legacy.trace import read_trace
 
@@ -62,6 +63,8 @@ def read_records(source: Source) -> Imported:
             hint="Record a timeline:  rocprofv3 --sys-trace -- PROGRAM",
         )
     notes += note_bad_lines(sum(part.bad for part in parts), "record")
+    if is_untimed(kernels):
+        return Imported(make_profiled(kernels), Recording("rocprof"), notes)
     return _rocm.build_tables(records, Recording("rocprof"), notes)
 
 

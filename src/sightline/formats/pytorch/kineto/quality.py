@@ -97,7 +97,7 @@ def check_quality(
             )
         )
     else:
-        found += _device_checks(facts)
+        found += _device_checks(facts, has_launches=has_launches)
     if not facts["host_rows"]:
         found.append(
             Quality(
@@ -113,9 +113,12 @@ def check_quality(
     return found
 
 
-def _device_checks(facts: Facts) -> list[Quality]:
+def _device_checks(facts: Facts, *, has_launches: bool) -> list[Quality]:
     found = []
+    remedy = "Start recording before the work is launched, with CPU activity on."
     unmatched, height = facts["unmatched"], facts["device_rows"]
+    if unmatched == height and has_launches:
+        remedy = "They have no number in common with the calls: update PyTorch, and ROCm."
     if unmatched:
         found.append(
             Quality(
@@ -123,7 +126,7 @@ def _device_checks(facts: Facts) -> list[Quality]:
                 "info" if unmatched * 20 < height else "warning",
                 f"of {height:,} GPU operations have no launch call in the recording",
                 unmatched,
-                "Start recording before the work is launched, with CPU activity on.",
+                remedy,
             )
         )
     if facts["ambiguous"]:

@@ -24,8 +24,11 @@ _STREAM = re.compile(r"\b[Ss]tream #?\s*(\d+)")
 # Lines of XLA's devices that hold work; all others frame it, or say once more what it was.
 _XLA_WORK = re.compile(r"^(?:Stream #\d+|(?:Async )?XLA Ops$)")
 _XLA_ASYNC = "Async XLA Ops"
-# Processes whose threads are streams, and what their name is a number of.
-_HARDWARE = re.compile(r"^(?:CUDA functions|Ascend Hardware|NPU(?: \d+)?|GPU \d+)$")
+# Processes whose threads are streams, and what their name is a number of; the last is unitrace's,
+# of which an event was edited, or written by a version that its own reader does not know.
+_HARDWARE = re.compile(
+    r"^(?:CUDA functions|Ascend Hardware|NPU(?: \d+)?|GPU \d+|RANK \d+ DEVICE<.*)$"
+)
 # The reader numbers a process whose id is a text without a number by the text's CRC.
 _OF_TEXT = {zlib.crc32(b"CUDA functions"): "CUDA functions"}
 _OF_CPU = {zlib.crc32(b"CPU functions")}
@@ -65,7 +68,7 @@ def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threa
             is_work = bool(_XLA_WORK.match(thread))
             found.append(Track(pid, tid, int(device[1]), is_work, thread == _XLA_ASYNC))
         elif _HARDWARE.match(process):
-            number = re.search(r"\d+$", process)
+            number = None if process.startswith("RANK") else re.search(r"\d+$", process)
             found.append(Track(pid, tid, int(number[0]) if number else 0, is_work=True))
     return found
 

@@ -11,11 +11,20 @@ _GPU = r"(?:^|\s)GPU (\d+)(?:$|\s)"
 
 
 def list_counters(
-    events: pl.DataFrame, raw: Mapping[str, pl.DataFrame], tracks: pl.DataFrame
+    events: pl.DataFrame,
+    raw: Mapping[str, pl.DataFrame],
+    tracks: pl.DataFrame,
+    people: pl.DataFrame,
 ) -> pl.DataFrame:
     """The table counters."""
     return pl.concat(
-        [_of_tracks(events, tracks), _of_gpus(raw["gpu_counters"]), _of_clocks(raw["frequencies"])],
+        [
+            _of_tracks(events, tracks),
+            _of_gpus(raw["gpu_counters"]),
+            _of_clocks(raw["frequencies"]),
+            _of_memory(raw["memory"], people),
+            _of_memory(_find_owners(raw["resident"], people), people),
+        ],
         how="diagonal",
     )
 
@@ -67,3 +76,30 @@ def _of_clocks(frame: pl.DataFrame) -> pl.DataFrame:
         time_ns="time",
         value=pl.col("khz").cast(pl.Float64) * 1000,
     ).drop_nulls("value")
+
+
+def _find_owners(frame: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
+    """What the kernel said of a thread's memory, by the thread's process: a lone one is its own."""
+    known = people.select("tid", pid="pid").unique("tid", keep="last", maintain_order=True)
+    joined = frame.join(known, on="tid", how="left", maintain_order="left")
+    return joined.select("time", "name", "bytes", pid=pl.coalesce("pid", "tid"))
+
+
+def _of_memory(frame: pl.DataFrame, people: pl.DataFrame) -> pl.DataFrame:
+    """Memory of processes by their names, of GPUs, and of the machine, bytes."""
+    names = people.drop_nulls("process_name").unique("pid", keep="first", maintain_order=True)
+    named = frame.join(
+        names.select("pid", who="process_name"), on="pid", how="left", maintain_order="left"
+    )
+    process = pl.coalesce(
+        pl.format("{} ({})", "who", "pid"), pl.format("process {}", "pid"), pl.lit(None, pl.String)
+    )
+    device = pl.col("gpu") if "gpu" in frame.columns else pl.lit(None, pl.Int64)
+    return named.select(
+        metric="name",
+        unit=pl.lit("bytes"),
+        device_id=device,
+        source=process,
+        time_ns="time",
+        value=pl.col("bytes").cast(pl.Float64),
+    )

@@ -31,12 +31,17 @@ _TEXTS = {
     "stages": ("queue", "stage", "name", "kernel", "mangled", "arguments"),
     "gpu_counters": ("name",),
     "prints": ("text",),
+    "memory": ("name",),
+    "resident": ("name",),
     "processes": ("name",),
     "threads": ("name",),
     "gpus": ("name", "vendor", "architecture"),
     "frames": ("function", "file", "module"),
 }
-_TIMED = ("events", "stages", "gpu_counters", "samples", "switches", "prints", "frequencies")
+_TIMED = (
+    *("events", "stages", "gpu_counters", "samples", "switches", "prints", "frequencies"),
+    *("memory", "resident"),
+)
 _TABLES = (
     *_TIMED,
     *("clocks", "tracks", "flows", "links", "processes", "threads", "gpus", "frames", "stacks"),
@@ -78,7 +83,7 @@ def read_trace(
     tables = {
         **made,
         "host_ops": host.drop("event"),
-        "counters": counters.list_counters(events, raw, tracks),
+        "counters": counters.list_counters(events, raw, tracks, people),
         "threads": people,
         **system.list_samples(raw, people),
     }

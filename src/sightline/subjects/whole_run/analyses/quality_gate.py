@@ -16,6 +16,7 @@ from sightline.core.model.columns import number, text
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_note, format_pct
+from sightline.timeline.coverage import note_lost_kernels
 from sightline.timeline.engine_steps import list_engine_steps
 
 ANALYSIS = Analysis(
@@ -77,6 +78,9 @@ def _device(run: Run) -> Iterator[Row]:
         f"{format_count(whole)} graph launches were recorded as single operations: the kernels "
         "and gaps inside are unknown",
     )
+    if (note := note_lost_kernels(run)) is not None:
+        effect = "lowers" if note.severity == "warning" else "ok"
+        yield "lost kernels", effect, "all", note.count, format_note(note.count, note.text)
     if run.rows("host_ops"):
         # No call launches a migration of managed memory.
         launched = ops.filter(~pl.col("copy_kind").str.starts_with("UVM").fill_null(value=False))
