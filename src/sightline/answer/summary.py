@@ -62,14 +62,14 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         recordings=run.table("recordings").to_dicts(),
         devices=_devices(run),
         window=run.ask("windows").to_dicts() if has_device else [],
-        segments=run.ask("segments").to_dicts() if run.window == REPEATING else [],
+        segments=list_segments(run),
         breakdown=run.ask("breakdown").to_dicts() if has_device else [],
         host_breakdown=run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
         step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         counts={name: run.rows(name) for name in run.present()},
         window_operations=_count_in_window(run) if has_device else 0,
         unrecorded=_describe_unrecorded(run),
-        ladder=_list_limits(run) if has_device else [],
+        ladder=list_ladder(run) if has_device else [],
         findings=[f.to_dict() for f in findings],
         kernels=_kernels(run) if has_device else [],
         idle=run.ask("idle").to_dicts() if has_device else [],
@@ -98,7 +98,12 @@ def _describe_unrecorded(run: Run) -> dict[str, Any]:
     return {name: getattr(bare, name) for name in names}
 
 
-def _list_limits(run: Run) -> list[dict[str, Any]]:
+def list_segments(run: Run) -> list[dict[str, Any]]:
+    """What a run whose answers are about what repeats is made of; nothing of another one."""
+    return run.ask("segments").to_dicts() if run.window == REPEATING else []
+
+
+def list_ladder(run: Run) -> list[dict[str, Any]]:
     """The ladder of limits of the program without its recorder; none of a very large run.
 
     Each step of it is a replay of the whole graph.
