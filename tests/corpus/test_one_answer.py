@@ -22,7 +22,7 @@ from sightline.fleet.read import reduce_recordings
 from sightline.replay.whatif import parse_wish, replay_wishes
 from sightline.timeline.api_calls import may_wait
 from sightline.timeline.segments import select_repeating
-from support.campaigns import sample
+from support.campaigns import CAMPAIGNS, sample
 from support.corpus import CORPUS, list_recordings, name_recording
 
 # What a rung of the ladder frees, and the parts of the path that end with it: a window gets no
@@ -51,8 +51,9 @@ FORMATS = (
         "rocprof_legacy/**/*_trace.txt*",
     ),
 )
-SMALL_BYTES = 1_500_000
-SMALL = [p for p in list_recordings(*FORMATS) if p.stat().st_size < SMALL_BYTES]
+# In `make test` small ones; all in `make sweep`.
+MOST_BYTES = 100_000_000 if CAMPAIGNS else 1_500_000
+SMALL = [p for p in list_recordings(*FORMATS) if p.stat().st_size < MOST_BYTES]
 # Folders that hold a recording of each rank of one job.
 JOBS = ("kineto/astra-sim__astra-sim/megatron-tp8",)
 

@@ -17,7 +17,6 @@ from sightline.answer.sampled import is_only_sampled, list_sampled_kernels
 from sightline.answer.serving import summarize_serving
 from sightline.answer.system import summarize_system
 from sightline.core.algebra.window import select_starting_in
-from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.core.stages import stage
 from sightline.diagnosis.diagnose import diagnose_run
@@ -27,6 +26,7 @@ from sightline.subjects.devices.use import note_warming, summarize_use
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
 from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.host_parts import has_only_host
+from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.segments import REPEATING, select_repeating
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def _devices(run: Run) -> list[dict[str, Any]]:
 
 def _kernels(run: Run) -> list[dict[str, Any]]:
     top = run.ask("kernels").head(TOP_KERNELS).to_dicts()
-    labels = label_kernels(row["name"] for row in top)
-    return [{**row, "short_name": labels[row["name"]]} for row in top]
+    labels = label_run_kernels(run)
+    return [{**row, "short_name": labels.get(row["name"], row["name"])} for row in top]
 
 
 def _host_ops(run: Run) -> list[dict[str, Any]]:
