@@ -165,7 +165,7 @@ def record_program(recording: Recording) -> Ended:
     system = _trace_system(recording, child)
     recording.costs["before_ns"] = time.monotonic_ns() - began
     child.open_gate()
-    spy = _after_start(recording, child)
+    spies = _after_start(recording, child)
     sleeps = SleepSampler(folder, recording.mark) if is_python(plan.command) else None
     try:
         lttng = system[1]
@@ -178,7 +178,7 @@ def record_program(recording: Recording) -> Ended:
         _stop_system(recording, *system)
         if sleeps is not None:
             sleeps.stop()
-    _stop(recording, (perf, spy, stacks), gpus)
+    _stop(recording, (perf, *spies, stacks), gpus)
     problem = None if eus is None else eus.stop()
     if problem is not None:
         recording.note("iaprof", problem)
@@ -379,24 +379,29 @@ def _stop_system(recording: Recording, perf: Perf | None, lttng: Lttng | None) -
         recording.note("sched", problem)
 
 
-def _after_start(recording: Recording, child: Child) -> PySpy | None:
+def _after_start(recording: Recording, child: Child) -> tuple[PySpy, ...]:
+    """What samples Python from outside: threads that run, and all threads."""
     if "cpu" not in recording.plan.backends or recording.plan.cpu_tool != "py-spy":
-        return None
+        return ()
     if "nsys" in recording.plan.backends:
-        return None
-    name = f"host-{recording.mark}.{child.pid}.cpu"
-    return PySpy(
-        child.pid,
-        recording.place / f"{name}.speedscope.json",
-        recording.place / f"{name}.log",
-        child.watchers,
-        recording.keep_identity,
+        return ()
+    name = recording.place / f"host-{recording.mark}.{child.pid}"
+    return tuple(
+        PySpy(
+            child.pid,
+            name.with_name(f"{name.name}.{kind}.speedscope.json"),
+            name.with_name(f"{name.name}.{kind}.log"),
+            child.watchers,
+            recording.keep_identity,
+            idle=kind == "wall",
+        )
+        for kind in ("cpu", "wall")
     )
 
 
 def _stop(
     recording: Recording,
-    watchers: tuple[Perf | None, PySpy | None, StackSampler | None],
+    watchers: tuple[Perf | PySpy | StackSampler | None, ...],
     gpus: Gpus | None,
 ) -> None:
     for watcher in watchers:
