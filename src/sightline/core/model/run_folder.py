@@ -31,6 +31,7 @@ from typing import Any
 from sightline.core.model.event_file import SUFFIX
 
 FORMAT = "sightline-recorded"
+STOPPING = ".stopping-"  # how a file's name begins that is there while a profiler stops and writes
 WALL_TIME = "threads that wait, too"  # the name of a speedscope profile that has them
 VERSION = 1
 ENDING = ".recorded.json"
