@@ -15,6 +15,7 @@ from sightline.core.model.columns import DType, Table
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS, ID_SHIFT, Part
 from sightline.core.model.tables import load_table
+from sightline.core.optional_packages import load_package
 from sightline.core.text import replace_surrogates
 from sightline.errors import RequestError
 from sightline.timeline.run_labels import label_run_kernels
@@ -74,8 +75,7 @@ def answer_tables(
 
     As `answer_query` otherwise. Nothing is kept open.
     """
-    import duckdb
-
+    duckdb: Any = load_package("duckdb", "duckdb", "SQL is answered by DuckDB")
     connection = duckdb.connect(":memory:")
     timer = threading.Timer(bounds.seconds if bounds else 0, connection.interrupt)
     if bounds:
