@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options ranks-proof bench fuzz attack soak gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -23,6 +23,9 @@ sweep: $(VENV)/.tests ## all tests with their campaigns, of which `make test` ru
 
 check: $(VENV)/.tests ## style, types, layers and docs only
 	@scripts/test --no-pytest
+
+weight: ## how many MB `pip install .` puts on the disk, by package
+	@scripts/weight
 
 coverage: $(VENV)/.tests ## how much of each rule and analysis their own tests run
 	@$(PY) scripts/measure_coverage.py

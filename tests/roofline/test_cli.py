@@ -7,6 +7,8 @@ import json
 import pytest
 
 from sightline.doors.cli.main import main
+from support.command import sightline
+from support.places import ROOT
 from synth_ncu import Kernel, report
 
 FFMA = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
@@ -54,3 +56,11 @@ def test_as_data(path, capsys):
 def test_nothing_to_draw(path, capsys):
     assert main(["roofline", path, "--kernel", "bare"]) == 2
     assert "--set full" in capsys.readouterr().err
+
+
+def test_a_kernel_that_spills_is_bound_by_caches_and_not_by_device_memory() -> None:
+    """2.7 % of the compute roof, 1.5 % of device memory's: what spills keeps the L1 busy."""
+    recording = ROOT / "lab/register-spill/recorded/baseline.profiled/kernels.ncu-rep"
+    (row,) = [line for line in sightline("roofline", recording).out.splitlines() if "recur" in line]
+    assert "2.7 % of compute" in row
+    assert row.endswith("caches")

@@ -6,7 +6,7 @@ them computes. The way to it: open, segment, measure, find, price, rank, say.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -28,6 +28,39 @@ LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not wort
 ALL_FREE = "all of these"  # the ladder's last rung (analysis limits)
 
 Row = dict[str, Any]
+
+
+def note_segments(segments: Sequence[Row]) -> str | None:
+    """What figures of what repeats are not about, in a sentence; None where nothing is left out."""
+    lengths: dict[str, int] = {}
+    for row in segments:
+        lengths[row["segment"]] = max(lengths.get(row["segment"], 0), row["duration_ns"])
+    once = [f"{name} ({format_ns(ns)})" for name, ns in lengths.items() if name != "repeating"]
+    if not once:
+        return None
+    return (
+        f"These are figures of what repeats: {' and '.join(once)} happened once, and --window "
+        "whole has all of it."
+    )
+
+
+def note_ladder(ladder: Sequence[Row]) -> str | None:
+    """How much shorter the window is if one thing is free, in a sentence; None where by nothing."""
+    alone = [row for row in ladder if row["free"] != ALL_FREE]
+    rows = [row for row in alone if row["gain_pct"] >= LEAST_ROOM_PCT]
+    if not rows:
+        return None
+    parts = [f"{row['free']} {format_pct(row['gain_pct'])}" for row in rows]
+    for together in (row["gain_pct"] for row in ladder if row["free"] == ALL_FREE):
+        # What gains nothing alone may gain much behind the others: then it is named with them.
+        hidden = [row["free"] for row in alone if row not in rows]
+        shown = sum(row["gain_pct"] for row in rows)
+        these = "that" if len(rows) == 1 else "these"
+        if hidden and together >= shown + LEAST_ROOM_PCT:
+            parts.append(f"{these} and {' and '.join(hidden)} {format_pct(together)}")
+        elif len(rows) > 1:
+            parts.append(f"{ALL_FREE} {format_pct(together)}")
+    return f"Shorter by, if it took no time: {', '.join(parts)}."
 
 
 @dataclass(frozen=True)
@@ -118,16 +151,7 @@ class Answer:
     @cached_property
     def segments_note(self) -> str | None:
         """What the figures are not about, since it happens once, in a sentence."""
-        lengths: dict[str, int] = {}
-        for row in self.segments:
-            lengths[row["segment"]] = max(lengths.get(row["segment"], 0), row["duration_ns"])
-        once = [f"{name} ({format_ns(ns)})" for name, ns in lengths.items() if name != "repeating"]
-        if not once:
-            return None
-        return (
-            f"These are figures of what repeats: {' and '.join(once)} happened once, and --window "
-            "whole has all of it."
-        )
+        return note_segments(self.segments)
 
     @cached_property
     def recorder_note(self) -> str | None:
@@ -145,21 +169,7 @@ class Answer:
     @cached_property
     def ladder_note(self) -> str | None:
         """Where the room is, in a sentence: how much shorter the window is if one thing is free."""
-        alone = [row for row in self.ladder if row["free"] != ALL_FREE]
-        rows = [row for row in alone if row["gain_pct"] >= LEAST_ROOM_PCT]
-        if not rows:
-            return None
-        parts = [f"{row['free']} {format_pct(row['gain_pct'])}" for row in rows]
-        for together in (row["gain_pct"] for row in self.ladder if row["free"] == ALL_FREE):
-            # What gains nothing alone may gain much behind the others: then it is named with them.
-            hidden = [row["free"] for row in alone if row not in rows]
-            shown = sum(row["gain_pct"] for row in rows)
-            these = "that" if len(rows) == 1 else "these"
-            if hidden and together >= shown + LEAST_ROOM_PCT:
-                parts.append(f"{these} and {' and '.join(hidden)} {format_pct(together)}")
-            elif len(rows) > 1:
-                parts.append(f"{ALL_FREE} {format_pct(together)}")
-        return f"Shorter by, if it took no time: {', '.join(parts)}."
+        return note_ladder(self.ladder)
 
     @property
     def notes(self) -> list[str]:

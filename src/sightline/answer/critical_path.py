@@ -11,6 +11,7 @@ from sightline.core.algebra.trees import find_parents
 from sightline.core.model.run import Run
 from sightline.timeline.host_ranges import IN_API
 from sightline.timeline.idle_names import find_covering
+from sightline.timeline.segments import select_repeating
 
 BETWEEN_CALLS = "host, between calls"
 _THREAD = ["rank", "pid", "tid"]
@@ -51,8 +52,10 @@ def name_pieces(run: Run, pieces: pl.DataFrame) -> pl.DataFrame:
 def describe_path(run: Run) -> dict[str, Any]:
     """`path_ns`, `parts` with their share of it (`pct`, 0 to 100), and all `pieces`.
 
-    Raises MissingDataError where the recording has no device operation.
+    Of a recording with a long start-up it is of what repeats, as the report is. Raises
+    MissingDataError where the recording has no device operation.
     """
+    run = select_repeating(run)
     pieces = run.ask("critical_path")
     whole = max(int(pieces.get_column("duration_ns").sum()), 1)
     parts = sum_pieces(pieces, ["part"]).with_columns(pct=100 * pl.col("total_ns") / whole)

@@ -15,8 +15,10 @@ from sightline.core.model.columns import DType, Table
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS, ID_SHIFT, Part
 from sightline.core.model.tables import load_table
+from sightline.core.optional_packages import load_package
 from sightline.core.text import replace_surrogates
 from sightline.errors import RequestError
+from sightline.timeline.run_labels import label_run_kernels
 
 # Polars type: DuckDB's name for it, for columns that no file holds.
 _SQL_TYPES: dict[DType, str] = {
@@ -26,6 +28,9 @@ _SQL_TYPES: dict[DType, str] = {
     pl.Boolean: "BOOLEAN",
 }
 _SQL_TYPES |= {pl.List(inner): f"{name}[]" for inner, name in _SQL_TYPES.items()}
+
+
+LABELS = "kernel_labels"  # a table of names and labels, beside those of the store
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ def answer_query(
     def define(connection: Any) -> None:
         for name in names:
             _define(connection, run, load_table(name))
+        if LABELS in query.lower():
+            _define_labels(connection, run)
 
     files = {str(p.file(n).absolute()) for p in run.parts for n in names if p.file(n).is_file()}
     return answer_tables(define, files, query, unsafe=unsafe, bounds=bounds)
@@ -68,8 +75,7 @@ def answer_tables(
 
     As `answer_query` otherwise. Nothing is kept open.
     """
-    import duckdb
-
+    duckdb: Any = load_package("duckdb", "duckdb", "SQL is answered by DuckDB")
     connection = duckdb.connect(":memory:")
     timer = threading.Timer(bounds.seconds if bounds else 0, connection.interrupt)
     if bounds:
@@ -173,6 +179,14 @@ def _define(connection: Any, run: Run, table: Table) -> None:
         return
     selects = " UNION ALL ".join(_select(part, table) for part in parts)
     connection.execute(f'CREATE VIEW "{table.name}" AS {selects}')
+
+
+def _define_labels(connection: Any, run: Run) -> None:
+    """The labels of kernels on all screens, by their names: made where a query asks for them."""
+    connection.execute(f"CREATE TABLE {LABELS} (name VARCHAR, label VARCHAR)")
+    rows = list(label_run_kernels(run).items())
+    if rows:
+        connection.executemany(f"INSERT INTO {LABELS} VALUES (?, ?)", rows)  # noqa: S608
 
 
 def _select(part: Part, table: Table) -> str:

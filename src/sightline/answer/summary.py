@@ -18,7 +18,6 @@ from sightline.answer.sampled import is_only_sampled, list_sampled_kernels
 from sightline.answer.serving import summarize_serving
 from sightline.answer.system import summarize_system
 from sightline.core.algebra.window import select_starting_in
-from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.core.stages import stage
 from sightline.diagnosis.diagnose import diagnose_run
@@ -30,6 +29,7 @@ from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_mes
 from sightline.timeline.coverage import note_lost_kernels
 from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.host_parts import has_only_host
+from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.segments import REPEATING, select_repeating
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         recordings=run.table("recordings").to_dicts(),
         devices=_devices(run),
         window=run.ask("windows").to_dicts() if has_device else [],
-        segments=run.ask("segments").to_dicts() if run.window == REPEATING else [],
+        segments=list_segments(run),
         breakdown=run.ask("breakdown").to_dicts() if has_device else [],
         host_breakdown=run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
         step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         counts={name: run.rows(name) for name in run.present()},
         window_operations=_count_in_window(run) if has_device else 0,
         unrecorded=_describe_unrecorded(run),
-        ladder=_list_limits(run) if has_device else [],
+        ladder=list_ladder(run) if has_device else [],
         findings=[f.to_dict() for f in findings],
         kernels=_kernels(run) if has_device else [],
         idle=run.ask("idle").to_dicts() if has_device else [],
@@ -101,7 +101,12 @@ def _describe_unrecorded(run: Run) -> dict[str, Any]:
     return {name: getattr(bare, name) for name in names}
 
 
-def _list_limits(run: Run) -> list[dict[str, Any]]:
+def list_segments(run: Run) -> list[dict[str, Any]]:
+    """What a run whose answers are about what repeats is made of; nothing of another one."""
+    return run.ask("segments").to_dicts() if run.window == REPEATING else []
+
+
+def list_ladder(run: Run) -> list[dict[str, Any]]:
     """The ladder of limits of the program without its recorder; none of a very large run.
 
     Each step of it is a replay of the whole graph.
@@ -133,8 +138,8 @@ def _devices(run: Run) -> list[dict[str, Any]]:
 
 def _kernels(run: Run) -> list[dict[str, Any]]:
     top = run.ask("kernels").head(TOP_KERNELS).to_dicts()
-    labels = label_kernels(row["name"] for row in top)
-    return [{**row, "short_name": labels[row["name"]]} for row in top]
+    labels = label_run_kernels(run)
+    return [{**row, "short_name": labels.get(row["name"], row["name"])} for row in top]
 
 
 def _host_ops(run: Run) -> list[dict[str, Any]]:

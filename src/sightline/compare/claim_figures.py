@@ -16,6 +16,7 @@ from sightline.compare.sample import Sample
 from sightline.compare.statistics import ALPHA, Floor, guess_floor
 from sightline.compare.verdict import FASTER, NOT_COMPARABLE, SLOWER
 from sightline.core import registry
+from sightline.core.algebra.student import find_quantile
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.errors import RequestError
@@ -103,10 +104,8 @@ def _widen(ratio: float, low: float, high: float) -> tuple[float, float]:
 
     By how much is a guess, the larger of the two that `guess_floor` has.
     """
-    from scipy.special import stdtrit
-
     guess = guess_floor([1.0])
-    runs = float(stdtrit(guess.freedom, 1 - ALPHA / 2)) * math.sqrt(2 * guess.variance)
+    runs = find_quantile(guess.freedom, 1 - ALPHA / 2) * math.sqrt(2 * guess.variance)
     steps = (math.log(high) - math.log(low)) / 2
     reach = math.hypot(runs, steps)
     return ratio * math.exp(-reach), ratio * math.exp(reach)

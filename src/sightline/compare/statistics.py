@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from operator import mul
 from statistics import fmean
 
+from sightline.core.algebra.student import find_probability, find_quantile
+
 # SciPy is imported where it is asked: it takes longer to load than a history to be read.
 
 # Chance of a false alarm, and of seeing a change of the size that is asked for.
@@ -142,15 +144,13 @@ def _pool(own: Floor | None, floor: Floor) -> Floor:
 
 def _judge(shift: float, error: float, freedom: float, level: str) -> Difference:
     """A t-test of a shift of logarithms whose variance is `error`."""
-    from scipy.special import stdtr, stdtrit
-
     # Values that came out of floating point as one and the same differ in the last digits.
     scale = math.sqrt(error)
     if scale <= 1e-12:
         ratio, p_value = math.exp(shift), 1.0 if abs(shift) <= 1e-12 else 0.0
         return Difference(ratio, ratio, ratio, p_value, level, freedom)
-    p_value = 2 * float(stdtr(freedom, -abs(shift) / scale))
-    reach = float(stdtrit(freedom, 1 - ALPHA / 2)) * scale
+    p_value = 2 * find_probability(freedom, -abs(shift) / scale)
+    reach = find_quantile(freedom, 1 - ALPHA / 2) * scale
     low, high = math.exp(shift - reach), math.exp(min(shift + reach, 700.0))
     return Difference(math.exp(shift), low, high, p_value, level, freedom)
 
@@ -199,10 +199,8 @@ def estimate_autocorrelation(runs: Sequence[Spread]) -> float:
 
 def smallest_visible(before: int, after: int, floor: Floor) -> float:
     """The relative change that so many runs a side would see four times out of five."""
-    from scipy.special import stdtrit
-
-    at = stdtrit(floor.freedom, 1 - ALPHA / 2) + stdtrit(floor.freedom, POWER)
-    return math.expm1(float(at) * math.sqrt(floor.variance * (1 / before + 1 / after)))
+    at = find_quantile(floor.freedom, 1 - ALPHA / 2) + find_quantile(floor.freedom, POWER)
+    return math.expm1(at * math.sqrt(floor.variance * (1 / before + 1 / after)))
 
 
 def count_runs_needed(change: float, floor: Floor) -> int | None:

@@ -163,7 +163,8 @@ def _name_operation(argument: str) -> tuple[str, list[str]] | None:
         if deeper is not None:
             at, told, details = deeper
             return told, [*details, *(x for i, x in enumerate(inner) if i != at), base]
-    return base, more
+    # What a library calls alike in several namespaces differs by them.
+    return base, [*more, *(["::".join(own[:-1])] if place == len(steps) and own[1:] else [])]
 
 
 def _before_parameters(step: str) -> str:
@@ -313,7 +314,10 @@ def _shorten_column(column: Sequence[str]) -> list[str]:
         if len(set(deep)) == count:
             return deep
     first = [_first_name(text) for text in plain]
-    return first if len(set(first)) == count else _cut_common(plain)
+    if len(set(first)) == count:
+        return first
+    cut = _cut_common(plain)
+    return cut if len(set(cut)) == count else _cut_common(column)
 
 
 def _cut_common(texts: Sequence[str]) -> list[str]:
@@ -346,10 +350,13 @@ def _join(text: str, details: Sequence[str]) -> str:
 
 
 def _number_equal(found: dict[str, str]) -> dict[str, str]:
-    """Labels that are still equal carry a number, in the order of the list."""
+    """Labels that are still equal carry a number, in the order of the full names.
+
+    So lists of the same kernels number them alike, in whatever order they have them.
+    """
     seen = Counter(found.values())
     number: Counter[str] = Counter()
-    for name, label in found.items():
+    for name, label in sorted(found.items()):
         if seen[label] > 1:
             number[label] += 1
             found[name] = f"{label} ({number[label]})"

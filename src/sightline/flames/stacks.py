@@ -16,6 +16,7 @@ UNITS = {
     "exposed_ns": "ns",
     "gpu_idle_ns": "ns",
     "cpu_time_ns": "ns",
+    "wall_time_ns": "ns",
     "samples": "samples",
     "latency_samples": "samples",
     "cycles": "cycles",

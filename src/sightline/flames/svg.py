@@ -68,6 +68,7 @@ def _subtitle(weight: str, whole: Tree, grades: str) -> str:
         "exposed_ns": "GPU time in which nothing else ran",
         "gpu_idle_ns": "GPU idle time by what the CPU was doing",
         "cpu_time_ns": "CPU wall time",
+        "wall_time_ns": "time of threads, waiting or not",
         "samples": "samples",
         "latency_samples": "samples in which nothing was issued",
         "cycles": "cycles of all waves",

@@ -50,7 +50,7 @@ def reduce_recordings(
     kept = list_rank_files(paths)
     if kept:  # a capture: its traces, where some are beside them, are of the same ranks
         return collect_ranks(_read_kept(kept), together=True)
-    names = expand_paths(paths).names
+    names = expand_paths(paths, progress).names
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         reads = pool.map(lambda name: (name, reduce_recording(name, options)), names)
         return collect_ranks(_count(reads, len(names), progress))

@@ -26,6 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from sightline.core.algebra.student import find_quantile
 from sightline.fleet.efficiency import Efficiency
 
 FACTORS = ("computation", "load_balance", "serialisation", "transfer")
@@ -149,14 +150,13 @@ def _list_models(*, weak: bool) -> dict[str, tuple[Term, ...]]:
 def _choose_models(fits: list[_Fitted]) -> tuple[_Fitted, list[_Fitted]]:
     """The model to forecast with, and all that the runs do not refuse; `fits` begin with constant.
 
-    Exponents are a third parameter: refused is what its F test refuses at `LEVEL`.
+    Exponents are a third parameter: refused is what its F test refuses at `LEVEL`. F of one degree
+    of freedom is Student's t squared.
     """
-    from scipy.special import fdtri
-
     possible = [f for f in fits if f.score < math.inf] or fits[:1]
     closest = min(possible, key=lambda f: f.squares)
     freedom = max(closest.freedom - 1, 1)
-    most = closest.squares * (1 + float(fdtri(1, freedom, LEVEL)) / freedom)
+    most = closest.squares * (1 + find_quantile(freedom, (1 + LEVEL) / 2) ** 2 / freedom)
     supported = [f for f in possible if f.squares <= most]
     return (fits[0] if fits[0] in supported else closest), supported
 
@@ -195,10 +195,8 @@ class _Fitted:
         middle = float(x @ self.values)
         if not self.freedom:
             return math.nan, middle, math.nan
-        from scipy.special import stdtrit
-
         spread = math.sqrt(self.variance * (1 + float(x @ self.covariance @ x)))
-        reach = float(stdtrit(self.freedom, (1 + LEVEL) / 2)) * spread
+        reach = find_quantile(self.freedom, (1 + LEVEL) / 2) * spread
         return middle - reach, middle, middle + reach
 
 

@@ -900,7 +900,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that names the schema speedscope.app/file-format-schema.json',
         suffixes=('.speedscope.json', '.speedscope'),
-        version=4,
+        version=5,
         source='https://www.speedscope.app/file-format-schema.json',
     ),
     Importer(

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
-from scipy.special import stdtrit
 
 from sightline.core.algebra.scalars import sum_column
+from sightline.core.algebra.student import find_quantile
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.session import Session
@@ -82,7 +82,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     if len(values) < 2:
         return Estimate(mean, mean, mean)
     spread = statistics.stdev(values) / math.sqrt(len(values))
-    reach = float(stdtrit(len(values) - 1, 0.975)) * spread
+    reach = find_quantile(len(values) - 1, 0.975) * spread
     return Estimate(mean, mean - reach, mean + reach)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from sightline.core.optional_packages import load_package
 from sightline.errors import RequestError
 from sightline.mig.models import WHOLE, Model
 from sightline.mig.placements import Counts, Item, Layout, Waste, list_mixes
@@ -140,7 +141,8 @@ class _Row(NamedTuple):
 def _solve(problem: _Problem, fleet: Sequence[tuple[Model, int]]) -> list[int]:
     """The columns' values: goal by goal, each held while the next is sought."""
     import numpy as np
-    from scipy.optimize import LinearConstraint, milp
+
+    optimize: Any = load_package("scipy.optimize", "scipy", "plans are found by SciPy")
 
     def spread(columns: Mapping[int, float]) -> Any:
         values = np.zeros(problem.width)
@@ -150,10 +152,10 @@ def _solve(problem: _Problem, fleet: Sequence[tuple[Model, int]]) -> list[int]:
     rows = list(_list_limits(problem, fleet))
     values: Any = None
     for goal in _list_goals(problem, fleet):
-        answer = milp(
+        answer = optimize.milp(
             spread(goal),
             integrality=np.ones(problem.width),
-            constraints=LinearConstraint(
+            constraints=optimize.LinearConstraint(
                 np.array([spread(row.columns) for row in rows]),
                 [row.low for row in rows],
                 [row.high for row in rows],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TypeVar
 
 from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
@@ -21,9 +22,27 @@ from sightline.opening.recognise import (
     match_patterns,
 )
 
+T = TypeVar("T")
+
 # PyTorch ends the names of its flight recorder's dumps in the rank: nccl_trace_rank_0, _dump_0.
 _NUMBERED = re.compile(r"^[^.]*[_-]\d{1,6}$")
 _TEXTS = (".txt", ".log", ".out")  # endings of some recordings, and of most that is none
+
+
+Look = Callable[[str, int, int], None]  # what is looked at, how many so far, how many in all or 0
+_LOOK_EVERY = 256  # entries: a look costs a microsecond, an entry ten
+
+
+class Looking(str):
+    """What a progress is about that counts entries of folders, and not bytes of a file."""
+
+    __slots__ = ()
+
+
+class OneOfMany(str):
+    """What a progress is about that is one of many recordings, with its number."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -35,8 +54,11 @@ class Expanded:
     skipped: list[tuple[str, list[str]]]
 
 
-def expand_paths(paths: Sequence[str]) -> Expanded:
-    """Files and stores for what a person typed; a folder gives the recordings in it."""
+def expand_paths(paths: Sequence[str], look: Look | None = None) -> Expanded:
+    """Files and stores for what a person typed; a folder gives the recordings in it.
+
+    `look` is told of folders (`Looking`) while they are looked through.
+    """
     found: list[str] = []
     in_folders: set[str] = set()
     skipped: list[tuple[str, list[str]]] = []
@@ -50,7 +72,7 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
                 if match_importers(Source(path, given), "strong"):
                     found.append(given)
                     continue
-                recordings, others = _list_folder(path, given)
+                recordings, others = _list_folder(path, given, look)
             except OSError as error:  # may not be read, or vanished while it was looked through
                 at = f" ({error.filename})" if error.filename else ""
                 why = (error.strerror or str(error)).lower() + at
@@ -64,7 +86,7 @@ def expand_paths(paths: Sequence[str]) -> Expanded:
             matches = sorted(glob.glob(given, recursive=True))
             if not matches:
                 raise InputError(f"no file matches {given}")
-            inside = expand_paths(matches)
+            inside = expand_paths(matches, look)
             found += inside.names
             in_folders |= inside.in_folders
             skipped += inside.skipped
@@ -95,7 +117,7 @@ def find_whole(path: Path) -> Path | None:
     return folder if any(importer in found for importer in asked) else None
 
 
-def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
+def _list_folder(folder: Path, given: str, look: Look | None) -> tuple[list[str], list[str]]:
     """Recordings in a folder, sorted so that rank 10 follows rank 9, and the names of other files.
 
     Files with a known ending, or a number for one, whose content some importer is sure of; endings
@@ -104,15 +126,18 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     """
     suffixes = tuple(s for importer in list_importers() for s in importer.suffixes)
     try:
-        entries = sorted(folder.rglob("*"), key=lambda p: _sort_naturally(str(p)))
+        found = _watch(folder.rglob("*"), f"listing {given}", look)
+        entries = sorted(found, key=lambda p: _sort_naturally(str(p)))
     except OSError as error:
         raise InputError(f"cannot read {given}", why=(error.strerror or "").lower()) from error
-    folders = [p for importer in list_importers() for p in find_folders(importer, folder)]
+    importers = list(list_importers())
+    asked = _watch(importers, f"asking what reads folders in {given}", look, len(importers), 1)
+    folders = [p for importer in asked for p in find_folders(importer, folder)]
     inside = {p for f in folders for p in [f, *f.rglob("*")]}
     stores = [
         p
-        for p in entries
-        if p not in inside and (is_store(p) or is_recorded(p) or _is_recording(p))
+        for p in _watch(entries, f"looking for recordings in {given}", look, len(entries))
+        if p not in inside and p.is_dir() and (is_store(p) or is_recorded(p) or _is_recording(p))
     ]
     inside |= {p for s in stores for p in [s, *s.rglob("*")]}
     stores += folders
@@ -120,7 +145,9 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     files = drop_superseded([p for p in outside if p.name.lower().endswith(suffixes)])
     known = set(files)
     sure = [
-        p for p in outside if (p in known or _NUMBERED.search(p.name)) and _is_sure(p, p in known)
+        p
+        for p in _watch(outside, f"looking into files of {given}", look, len(outside), 16)
+        if (p in known or _NUMBERED.search(p.name)) and _is_sure(p, p in known)
     ]
     unsure = [p for p in files if not p.name.lower().endswith(_TEXTS)] if not stores else []
     recordings = [str(p) for p in [*stores, *(sure or unsure)]]
@@ -141,6 +168,16 @@ def _list_folder(folder: Path, given: str) -> tuple[list[str], list[str]]:
     taken = {*map(Path, recordings), *inside}
     others = [p for p in entries if p not in taken and p.is_file() and not p.name.startswith(".")]
     return recordings, [str(p.relative_to(folder)) for p in others]
+
+
+def _watch(
+    items: Iterable[T], what: str, look: Look | None, count: int = 0, every: int = _LOOK_EVERY
+) -> Iterator[T]:
+    """The items; `look` is told how many have passed."""
+    for number, item in enumerate(items):
+        if look is not None and number % every == 0:
+            look(Looking(what), number, count)
+        yield item
 
 
 def list_empty(folder: Path) -> list[str]:

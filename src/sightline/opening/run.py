@@ -17,7 +17,7 @@ from sightline.opening.given import Given
 from sightline.opening.helpers import drop_helpers
 from sightline.opening.imports import import_one
 from sightline.opening.merged import is_merged, split_ranks
-from sightline.opening.paths import expand_paths, list_empty, name_files
+from sightline.opening.paths import OneOfMany, expand_paths, list_empty, name_files
 from sightline.opening.ranks import compose_run, read_rank_of_path
 from sightline.opening.run_folder import read_folder
 from sightline.opening.same_job import check_same_job, is_same_job
@@ -95,7 +95,7 @@ def _read_given(
 ) -> list[Given]:
     """All that paths lead to, with notes on what could not be read. Raises InputError."""
     options = options or ImportOptions()
-    found = expand_paths(paths)
+    found = expand_paths(paths, progress)
     given: list[Given] = []
     notes = [_note_skipped(*skipped) for skipped in found.skipped]
     unread: list[InputError] = []
@@ -130,7 +130,9 @@ def _count_files(
     """The same progress, with the number of the file before its name where there are several."""
     if progress is None or most == 1:
         return progress
-    return lambda file, done, total: progress(f"{number} of {most}: {Path(file).name}", done, total)
+    return lambda file, done, total: progress(
+        OneOfMany(f"{number} of {most}: {Path(file).name}"), done, total
+    )
 
 
 def _blame_empty(paths: Sequence[str], error: InputError) -> InputError:

@@ -20,7 +20,7 @@ from sightline.core.algebra.lookup import Texts, take_rows
 from sightline.replay.graph import LATE_NS, PROCESS, READ_BACK, WAIT_NS
 from sightline.replay.replay import EDGES
 from sightline.timeline.api_calls import launches_graph
-from sightline.timeline.classes import WAITS
+from sightline.timeline.classes import BLITS, WAITS
 from sightline.timeline.communication_names import PATTERN
 
 # What an edge into a node means, by the node's kind and the edge.
@@ -51,11 +51,13 @@ _COVERED = 0.9
 RECORDED, INFERRED, GUESSED = "recorded", "inferred", "guessed"
 
 
-def sort_nodes(nodes: pl.DataFrame) -> pl.Series:
+def sort_nodes(nodes: pl.DataFrame, collectives: pl.Series | None = None) -> pl.Series:
     """Each node's sort, a number: what its pieces of a path are named by.
 
-    No replay changes it: one answer does for all paths through a graph.
+    It follows `timeline.classes`; `collectives` are the operations that are known to communicate,
+    whatever their names. No replay changes it: one answer does for all paths through a graph.
     """
+    known = pl.Series([], dtype=pl.Int64) if collectives is None else collectives
     names = Texts(nodes.get_column("name"))
     kind = pl.col("kind")
     return nodes.select(
@@ -65,12 +67,12 @@ def sort_nodes(nodes: pl.DataFrame) -> pl.Series:
         .then(_FINISH)
         .when((kind == "memcpy") & names.match(READ_BACK))
         .then(_TOUCHED)
-        .when(kind.is_in(["memcpy", "memset"]))
+        .when(kind.is_in(["memcpy", "memset"]) | names.match(BLITS))
         .then(_COPY)
+        .when(names.match(PATTERN) | pl.col("ref_id").is_in(known.implode()))
+        .then(_COMM)
         .when((kind == "other") | names.match(WAITS))
         .then(_OTHER)
-        .when(names.match(PATTERN))
-        .then(_COMM)
         .otherwise(_COMPUTE)
         .cast(pl.Int64)
         * 4
@@ -223,6 +225,8 @@ def _name_piece(kind: int, launched: bool, inferred: bool, step: int) -> tuple[s
         return COMM, basis
     if step == _OWN:
         return _OWN_PARTS.get(kind, COMPUTE), basis
+    if kind == _CALL and step == _WAIT:
+        return RETURN, basis
     if kind == _CALL or (kind == _TOUCHED and step == _PREV and not launched):
         return HOST, basis
     if kind == _FINISH:

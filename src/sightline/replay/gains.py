@@ -186,7 +186,8 @@ def sort_recorded(run: Run) -> pl.Series:
 
 
 def _sort_recorded(run: Run) -> pl.Series:
-    return path.sort_nodes(list_nodes(run))
+    told = run.table("collectives", ["device_op_id"]).get_column("device_op_id").drop_nulls()
+    return path.sort_nodes(list_nodes(run), told.unique())
 
 
 def sum_windows(run: Run) -> int:

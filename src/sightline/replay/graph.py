@@ -8,7 +8,7 @@ prev    host: the call of this device's threads that ended last; device: the ope
 launch  device: the begin of its launch call; finish: the start of the operation that made room
         in a full queue
 wait    finish: the operation that the call waits for; device: the operation of another stream
-        that it was told to wait for
+        that it was told to wait for; host: what the thread polled for (replay/polling.py)
 
 A lag is what usually lies between the two (launch latency, gap on a stream, return of a wait), but
 never more than was recorded, so that a replay without a change gives the recording to the ns.
@@ -38,7 +38,8 @@ from sightline.core.model.columns import DType
 from sightline.core.model.constants import keep_single_values
 from sightline.core.model.run import Run
 from sightline.core.model.store import ID_SHIFT
-from sightline.replay.waits import BEGIN, FINISH, LANE, OP, THREAD, list_waits
+from sightline.replay.polling import find_polled
+from sightline.replay.waits import BEGIN, FINISH, LANE, OP, RETURN_NS, THREAD, list_waits
 from sightline.timeline.api_calls import orders_streams
 from sightline.timeline.collectives import match_collectives
 
@@ -114,12 +115,13 @@ def _list_nodes(
     host_ops = host_ops.with_columns(pl.col("pid").fill_null(0))
     calls = _list_calls(host_ops, ops)
     ops = _add_launch(ops, calls, host_ops)
+    calls, polled = find_polled(calls, ops)
     waits = list_waits(calls, ops)
     split = _mark_split(calls, waits)
     kind = ops.schema["kind"]
     return pl.concat(
         [
-            _make_host_nodes(split).with_columns(kind=pl.lit("call", kind)),
+            _make_host_nodes(split, polled).with_columns(kind=pl.lit("call", kind)),
             _make_finish_nodes(waits).with_columns(kind=pl.lit("finish", kind)),
             _make_op_nodes(_follow_touch(ops, split), calls, collectives),
         ],
@@ -202,8 +204,13 @@ def _find_row_before(group: pl.Series) -> pl.Series:
     return rows.select(pl.col("row").shift(1).over("group")).to_series()
 
 
-def _make_host_nodes(calls: pl.DataFrame) -> pl.DataFrame:
-    """The begin of every call, behind the call that ended last on its device's threads."""
+def _make_host_nodes(calls: pl.DataFrame, polled: pl.DataFrame) -> pl.DataFrame:
+    """The begin of every call, behind the call that ended last on its device's threads.
+
+    One that comes after a wait by polling is behind what was waited for, too.
+    """
+    calls = calls.join(polled, on="host_op_id", how="left", maintain_order="left")
+    waited = pl.col("target_id").is_not_null()
     chain = ["rank", "pid", "device_id"]
     ended = _list_ends(calls, chain)
     before = find_latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
@@ -216,7 +223,12 @@ def _make_host_nodes(calls: pl.DataFrame) -> pl.DataFrame:
         uid=pl.col("host_op_id") * 4 + BEGIN,
         end_ns=pl.when("split").then("start_ns").otherwise("end_ns"),
         prev_uid="prev_uid",
-        prev_lag_ns=pl.col("start_ns") - pl.col("prev_end"),
+        prev_lag_ns=pl.when(waited)
+        .then(pl.min_horizontal(pl.col("start_ns") - pl.col("prev_end"), RETURN_NS))
+        .otherwise(pl.col("start_ns") - pl.col("prev_end")),
+        wait_uid=pl.col("target_id") * 4 + OP,
+        wait_lag_ns=pl.col("start_ns") - pl.col("target_end"),
+        wait_by=pl.when(waited).then(pl.lit("timing", _WAIT_BY)),
         turn=pl.lit(2, pl.Int8),
     )
 

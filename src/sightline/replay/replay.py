@@ -126,9 +126,9 @@ def remove_ops(nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     calls = select_calls_of(nodes, gone) & ~select_calls_of(nodes, device & ~gone)
     own = calls | _select_returns(nodes, calls)
     wait = nodes.get_column("wait")
-    unwait = finish & gone.gather(wait).fill_null(value=False)
+    unwait = ~device & gone.gather(wait).fill_null(value=False)
     # An allocation that comes behind one of them does its own work all the same.
-    waits = unwait & (nodes.get_column("end_ns") == nodes.get_column("start_ns"))
+    waits = finish & unwait & (nodes.get_column("end_ns") == nodes.get_column("start_ns"))
     ends = waits | (own & finish)
     # What nothing explains before an operation is not known to end with it; what its own call does
     # until it begins, such as copying to a buffer, is explained.

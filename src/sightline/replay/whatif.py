@@ -16,8 +16,15 @@ import polars as pl
 from sightline.core.model.run import Run
 from sightline.errors import RequestError
 from sightline.replay.gains import Gain, replay_both
-from sightline.replay.replay import free_calls, is_op, remove_ops, scale_nodes, shorten_thinking
-from sightline.timeline.classes import is_communication
+from sightline.replay.replay import (
+    free_calls,
+    is_op,
+    remove_ops,
+    scale_nodes,
+    select_ops,
+    shorten_thinking,
+)
+from sightline.timeline.classes import COMMUNICATION, list_class
 from sightline.timeline.host_ranges import measure_in_ranges
 
 KINDS = ("kernel", "comm", "memcpy", "memset", "graph", "op", "call", "think")
@@ -76,7 +83,7 @@ def select_nodes(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
     if wish.kind == "op":
         return device & nodes.select(named).to_series()
     if wish.kind == "comm":
-        return device & nodes.select(is_communication(name) & named).to_series()
+        return device & nodes.select(named).to_series() & _communicates(run, nodes)
     if wish.kind == "memcpy":
         ways = run.table("device_ops").select(
             ref_id="device_op_id", way=pl.col("copy_kind").fill_null("")
@@ -85,6 +92,11 @@ def select_nodes(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
         named = named | pl.lit(way.get_column("way")).str.contains(wish.pattern)
     mask = (pl.col("kind") == wish.kind) & named.fill_null(value=False)
     return device & nodes.select(mask).to_series()
+
+
+def _communicates(run: Run, nodes: pl.DataFrame) -> pl.Series:
+    """Which nodes are operations that the report counts as communication."""
+    return select_ops(nodes, list_class(run, COMMUNICATION, ["device_op_id"]).to_series())
 
 
 def _measure_thinking(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:

@@ -18,6 +18,10 @@ Row = dict[str, Any]
 _LEVELS = (("dram", "DRAM"), ("l2", "L2"), ("l1", "L1"))
 
 
+# NVIDIA's ncu calls a unit a kernel's limit from here on (SpeedOfLight.py: 60 %).
+_NEAR_PCT = 60.0
+
+
 @dataclass(frozen=True)
 class Roof:
     """A ceiling: flat (FLOP/s) or slanted (bytes/s)."""
@@ -101,6 +105,18 @@ def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart 
     )
 
 
+def _name_bound(row: Row) -> str:
+    """What bounds a kernel; where that is memory, and not the one below whose roof it is, which.
+
+    Of all memory units the busiest counts (SpeedOfLight's memory throughput). One that is far
+    below the roof of device memory is bound by a cache, which may have no roof on the chart.
+    """
+    bound: str = row["bound"] or ""
+    rate, peak = row.get("dram_bytes_per_s"), row.get("dram_peak_bytes_per_s")
+    is_cache = rate is not None and peak and 100 * rate < _NEAR_PCT * peak
+    return "caches" if bound == "memory" and row["roof"] == "compute" and is_cache else bound
+
+
 def _point(number: int, r: Row, name: str, weight: float) -> Point:
     legend = (
         name,
@@ -109,7 +125,7 @@ def _point(number: int, r: Row, name: str, weight: float) -> Point:
         f"{_si(r['flop_per_s'])}FLOP/s",
         f"{r['dram_intensity']:.3g} FLOP/B",
         f"{format_pct(r['of_roof_pct'])} of {r['roof']}" if r["roof"] else "no roof known",
-        r["bound"] or "",
+        _name_bound(r),
     )
     # Beyond this nothing of the work comes from that level: a marker would only stretch the axis.
     caches = tuple(

@@ -16,10 +16,19 @@ from sightline.core.algebra.lookup import Texts
 RUNTIME_VERSION = r"_v\d{4,5}"
 # CUDA Runtime API, "API synchronization behavior": calls that may return only when a stream, an
 # event, the device, or their own copy or memset is done. Whether one did is for its times to say.
-_WAITS = (
-    r"Synchronize|StreamWaitValue|MemcpyWithStream|^(?:cuda|hip)Memcpy|^cuMemcpy|Memset(?:_v|$)"
+# Calls that do nothing but wait: of CUDA, HIP, SYCL and Level Zero (Synchronize); of HSA (HSA
+# Runtime Specification 1.2, "Signals"); of OpenCL 3.0, 5.11 and 5.15; and of Unified Runtime and
+# its forerunner (Unified Runtime Specification, "Event" and "Queue").
+_SYNCHRONIZES = (
+    r"Synchronize|^hsa_(?:amd_)?signal_wait|^cl(?:Finish|WaitForEvents)$"
+    r"|^(?:ur|pi)(?:EventWait|EventsWait|QueueFinish)$"
 )
-_SYNCHRONIZES = r"Synchronize"
+_WAITS = (
+    rf"{_SYNCHRONIZES}|StreamWaitValue|MemcpyWithStream|^(?:cuda|hip)Memcpy|^cuMemcpy"
+    r"|Memset(?:_v|$)"
+)
+# Calls that ask whether something has passed and return at once (CUDA, HIP and Level Zero).
+_POLLS = r"^(?:cuda|cu|hip)(?:Event|Stream)Query(?:_v|_ptsz|$)|^ze(?:Event|Fence)QueryStatus$"
 _ORDERS_STREAMS = r"StreamWaitEvent"
 # CUDA Runtime and Driver API, "Memory Management" and "Virtual Memory Management".
 _ALLOCATES = (
@@ -55,6 +64,11 @@ def may_wait(names: Texts) -> pl.Series:
 def synchronizes(names: Texts) -> pl.Series:
     """Which calls do nothing but hold the thread until the device is done."""
     return names.match(_SYNCHRONIZES)
+
+
+def polls(names: Texts) -> pl.Series:
+    """Which calls ask whether the device is done, without waiting for it."""
+    return names.match(_POLLS)
 
 
 def orders_streams(names: Texts) -> pl.Series:

@@ -241,13 +241,18 @@ def find_components(who: np.ndarray, meeting: np.ndarray, ranks: int) -> np.ndar
     `who` came to `meeting`, one row each, both numbered from 0; sets are numbered in their order.
     """
     import numpy as np
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
 
-    n = ranks + int(meeting.max(initial=-1)) + 1
-    edges = coo_array((np.ones(len(who)), (who, ranks + meeting)), shape=(n, n))
-    labels = connected_components(edges, directed=False)[1][:ranks]
-    return np.unique(labels, return_inverse=True)[1]
+    # Each takes the lowest number of all that it met, until nothing changes: as often as the
+    # longest way from one rank to another by way of others.
+    labels = np.arange(ranks)
+    while True:
+        lowest = np.full(int(meeting.max(initial=-1)) + 1, ranks)
+        np.minimum.at(lowest, meeting, labels[who])
+        now = labels.copy()
+        np.minimum.at(now, who, lowest[meeting])
+        if np.array_equal(now, labels):
+            return np.unique(labels, return_inverse=True)[1]
+        labels = now
 
 
 @dataclass(frozen=True)
@@ -271,35 +276,69 @@ def _solve(
     The first rank of each component keeps its clock.
     """
     import numpy as np
-    from scipy.sparse import csr_array, diags_array, hstack
 
     ranks, meetings = len(component), int(meeting.max()) + 1
     fixed = np.zeros(ranks, bool)
     fixed[np.unique(component, return_index=True)[1]] = True
-    rows = np.arange(len(who))
-    one = csr_array((np.ones(len(who)), (rows, who)), shape=(len(who), ranks))
-    line = csr_array((x, (rows, who)), shape=(len(who), ranks))
-    kept = np.concatenate([~fixed, ~fixed & free])
-    design = hstack([one, line]).tocsc()[:, np.flatnonzero(kept)]
-    of = csr_array((np.ones(len(who)), (meeting, rows)), shape=(meetings, len(who)))
+    kept = np.flatnonzero(np.concatenate([~fixed, ~fixed & free]))
+    groups = _list_groups(who, meeting)
     weight = np.ones(len(who))
     found = np.zeros(2 * ranks)
     for _ in range(_ROUNDS):
-        total = of @ weight
-        weighted = diags_array(weight) @ design
-        mean = diags_array(1 / total) @ (of @ weighted)
-        mean_end = (of @ (weight * since)) / total
-        normal = (design.T @ weighted - (of @ weighted).T @ mean).toarray()
-        right = -(weighted.T @ (since - mean_end[meeting]))
+        total = np.bincount(meeting, weight, meetings)
+        mean_end = np.bincount(meeting, weight * since, meetings) / total
+        off = weight * (since - mean_end[meeting])
+        right = -np.concatenate([np.bincount(who, off, ranks), np.bincount(who, off * x, ranks)])
+        normal = _add_up(who, x, weight, groups, total, ranks)[np.ix_(kept, kept)]
         normal[np.diag_indices_from(normal)] += 1e-9
-        found[kept] = np.linalg.solve(normal, right)
+        found[kept] = np.linalg.solve(normal, right[kept])
         moved = since + found[who] + found[ranks + who] * x
-        left = moved - ((of @ (weight * moved)) / total)[meeting]
+        left = moved - (np.bincount(meeting, weight * moved, meetings) / total)[meeting]
         deviation = max(1.4826 * float(np.median(np.abs(left))), 1.0)
         weight = np.minimum(1.0, _HUBER * deviation / np.maximum(np.abs(left), 1e-3))
     squares = np.bincount(who, weight * (x - _average(x, who, ranks)[who]) ** 2, ranks)
     error = deviation / np.sqrt(np.maximum(squares, 1e-12))
     return _Solved(found[:ranks], found[ranks:], error, left)
+
+
+def _list_groups(who: np.ndarray, meeting: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Collectives with the same members: their numbers, and a row of each member of each.
+
+    So the members of all that one group did are one matrix, and not one for each collective.
+    """
+    import numpy as np
+
+    order = np.lexsort((who, meeting))
+    edges = np.flatnonzero(np.diff(meeting[order])) + 1
+    found: dict[bytes, tuple[list[int], list[np.ndarray]]] = {}
+    for rows in np.split(order, edges):
+        numbers, members = found.setdefault(who[rows].tobytes(), ([], []))
+        numbers.append(int(meeting[rows[0]]))
+        members.append(rows)
+    return [(np.array(numbers), np.stack(members)) for numbers, members in found.values()]
+
+
+def _add_up(
+    who: np.ndarray,
+    x: np.ndarray,
+    weight: np.ndarray,
+    groups: list[tuple[np.ndarray, np.ndarray]],
+    total: np.ndarray,
+    ranks: int,
+) -> np.ndarray:
+    """The normal matrix of offsets (first) and drifts of ranks, without the collectives' ends."""
+    import numpy as np
+
+    normal = np.zeros((2 * ranks, 2 * ranks))
+    each = np.arange(ranks)
+    for row, column, value in ((0, 0, 1.0), (0, ranks, x), (ranks, 0, x), (ranks, ranks, x * x)):
+        normal[row + each, column + each] = np.bincount(who, weight * value, ranks)
+    for numbers, rows in groups:
+        members = who[rows[0]]
+        both = np.concatenate([members, ranks + members])
+        weighted = np.concatenate([weight[rows], weight[rows] * x[rows]], axis=1)
+        normal[np.ix_(both, both)] -= weighted.T @ (weighted / total[numbers][:, None])
+    return normal
 
 
 def _average(values: np.ndarray, who: np.ndarray, ranks: int) -> np.ndarray:

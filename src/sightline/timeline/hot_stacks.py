@@ -21,6 +21,8 @@ _TRACE = ["rank", "recording_id"]
 _FUNCTION = ["layer", "function", "file", "module"]
 # Metrics of `stack_weights` that are of the CPU, the one in time first.
 _METRICS = ("cpu_time_ns", "samples")
+_WALL = ("wall_time_ns",)
+_WAITING = {"value": pl.Int64, "looped": pl.Int64, "whole": pl.Int64}
 # Where packages are installed, and the standard library lies (site and sysconfig of CPython). What
 # stands in angle brackets is no file: <frozen importlib>, or <string> of a dataclass's methods.
 _FOREIGN = r"(?:^|/)(?:site|dist)-packages/|(?:^|/)python3(?:\.\d+t?|\d{1,3})?/(?:lib/)?|^<"
@@ -61,25 +63,44 @@ def read_hot_stacks(run: Run) -> HotStacks | None:
     return run.once(_read)
 
 
+def list_waiting(run: Run) -> pl.DataFrame:
+    """Lines of the program's own in which threads waited, the longest first.
+
+    function, file, line; `value` ns in which a sampled thread was there without running; `looped`,
+    how much of it below a callback of asyncio's event loop; `whole`, all that was sampled. Known
+    where threads were sampled both while they ran and whatever they did.
+    """
+    schema = {"function": pl.String, "file": pl.String, "line": pl.Int64, **_WAITING}
+    weights = _weigh_metrics(run, _WALL)
+    ran = _weigh_metrics(run, _METRICS[:1])
+    if weights is None or ran is None:
+        return pl.DataFrame(schema=schema)
+    by = ["function", "file", "line"]
+    sides = [
+        _sum_ends(run, rows).with_columns(is_wall=pl.lit(n == 0))
+        for n, rows in enumerate((weights[0], ran[0]))
+    ]
+    sign = pl.when("is_wall").then(1).otherwise(-1)
+    own = (pl.col("function") == pl.col("own_function")) & (pl.col("line") == pl.col("own_line"))
+    whole = sum_column(sides[0], "value")
+    return (
+        pl.concat(sides)
+        .filter(own)
+        .group_by(by)
+        .agg((pl.col("value", "looped") * sign).sum())
+        .with_columns(whole=pl.lit(whole, pl.Int64))
+        .filter(pl.col("value") > 0)
+        .sort("value", *by, descending=[True, False, False, False])
+        .select(list(schema))
+    )
+
+
 def _read(run: Run) -> HotStacks | None:
     weights = _weigh_stacks(run)
     if weights is None:
         return None
     rows, unit = weights
-    frames = run.table("frames").select(*_TRACE, "frame_id", *_FUNCTION, "line")
-    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String)).with_columns(_name_library())
-    frames = frames.with_columns(row=find_host_functions(frames))
-    ends = (
-        rows.join(_find_owners(run, frames), on=[*_TRACE, "stack_id"])
-        .join(frames, on=[*_TRACE, "frame_id"])
-        .group_by(*_FUNCTION, "line", "own_function", "own_file", "own_line", maintain_order=True)
-        .agg(
-            pl.col("value").sum(),
-            pl.col("row").first(),
-            looped=pl.col("value").filter("is_looped").sum(),
-        )
-        .sort("value", descending=True, maintain_order=True)
-    )
+    ends = _sum_ends(run, rows)
     owners = ends.group_by(*_FUNCTION, "own_function", "own_file", maintain_order=True).agg(
         pl.col("value").sum(), pl.col("own_line").first()
     )
@@ -99,6 +120,24 @@ def _read(run: Run) -> HotStacks | None:
     return HotStacks(leaves.sort("value", "function", descending=[True, False]), unit)
 
 
+def _sum_ends(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
+    """What stacks of some weight end in: functions, lines and who of the program's own is there."""
+    frames = run.table("frames").select(*_TRACE, "frame_id", *_FUNCTION, "line")
+    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String)).with_columns(_name_library())
+    frames = frames.with_columns(row=find_host_functions(frames))
+    return (
+        rows.join(_find_owners(run, frames), on=[*_TRACE, "stack_id"])
+        .join(frames, on=[*_TRACE, "frame_id"])
+        .group_by(*_FUNCTION, "line", "own_function", "own_file", "own_line", maintain_order=True)
+        .agg(
+            pl.col("value").sum(),
+            pl.col("row").first(),
+            looped=pl.col("value").filter("is_looped").sum(),
+        )
+        .sort("value", descending=True, maintain_order=True)
+    )
+
+
 def _weigh_stacks(run: Run) -> tuple[pl.DataFrame, str] | None:
     """Each stack with what it weighs (rank, recording_id, stack_id, value), and the unit."""
     if not run.rows("stacks"):
@@ -111,8 +150,13 @@ def _weigh_stacks(run: Run) -> tuple[pl.DataFrame, str] | None:
         value = pl.col("weight_ns").sum() if timed else pl.len().cast(pl.Int64)
         rows = samples.group_by(*_TRACE, "stack_id", maintain_order=True).agg(value=value)
         return (rows, "ns" if timed else "samples") if rows.height else None
+    return _weigh_metrics(run, _METRICS)
+
+
+def _weigh_metrics(run: Run, metrics: tuple[str, ...]) -> tuple[pl.DataFrame, str] | None:
+    """The stacks that have a weight in the first of these metrics that any has, and its unit."""
     table = run.table("stack_weights")
-    for metric in _METRICS:
+    for metric in metrics:
         mine = table.filter(pl.col("metric").cast(pl.String) == metric)
         if mine.height:
             rows = mine.group_by(*_TRACE, "stack_id", maintain_order=True).agg(

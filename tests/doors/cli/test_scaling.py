@@ -9,6 +9,7 @@ import pytest
 
 from support.command import sightline
 from support.many_ranks import Program, write_ranks
+from support.places import EXAMPLES
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +35,13 @@ def test_as_data(jobs: list[Path]) -> None:
     for job in data["talp"]:
         product = job["load_balance"] * job["communication"] * job["orchestration"]
         assert product == pytest.approx(job["parallel_efficiency"])
+
+
+def test_two_programs_are_no_scaling() -> None:
+    """A simulated job of three GPUs, and a training loop on a CPU."""
+    jobs = EXAMPLES / "simulated-straggler", EXAMPLES / "cpu-training.json.gz"
+    refused = sightline("scaling", *jobs)
+    assert refused.code != 0
+    assert "are recordings of different programs" in refused.said
+    assert "--same-program" in refused.said
+    assert sightline("scaling", "--same-program", *jobs).code == 0

@@ -22,7 +22,7 @@ import polars as pl
 import pytest
 
 from sightline.core.page_text import decode_text, encode_bytes
-from sightline.record.collect.watchers import _hide_commands
+from sightline.record.collect.watchers import _prepare
 from support import recording
 from support.campaigns import sample
 from support.command import sightline
@@ -195,7 +195,7 @@ def test_root_frames_of_py_spy_lose_the_command_line(tmp_path: Path) -> None:
     path.write_text(
         json.dumps({"shared": {"frames": frames}, "profiles": [{"name": "MainThread"}]})
     )
-    assert _hide_commands(path) is None
+    assert _prepare(path, hide=True, idle=True) is None
     assert find_secret(tmp_path) == []
     names = [f["name"] for f in json.loads(path.read_text())["shared"]["frames"]]
     assert names[1] == "forward"

@@ -169,6 +169,12 @@ def test_only_a_file_is_taken_for_a_map(tmp_path: Path) -> None:
 def test_names_of_compiled_code() -> None:
     assert make_compiled_frame(None) is None
     assert make_compiled_frame("py::Net.forward:/a:b.py") == (
-        "python", "Net.forward", "/a:b.py", None,
+        "python", "Net.forward", "/a:b.py", None, None,
     )  # fmt: skip
-    assert make_compiled_frame("LazyCompile:~f") == ("native", "LazyCompile:~f", None, "[compiled]")
+    assert make_compiled_frame("LazyCompile:~f") == (
+        "native",
+        "LazyCompile:~f",
+        None,
+        "[compiled]",
+        None,
+    )

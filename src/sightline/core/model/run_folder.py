@@ -8,6 +8,8 @@
       rank0-HOST-PID.nsys.events      the same of ranges that went to nsys
       host-HOST.PID.nvml-0.events     power, clocks, memory of GPU 0 of one host
       host-HOST.cpu.perf.txt          samples of the CPU; and what nsys and ncu wrote
+      host-HOST.PID.cpu.speedscope.json, host-HOST.PID.wall.speedscope.json
+                                      py-spy's samples of Python: of threads that run, and of all
       host-HOST.PID.sched.perf.txt    events of the kernel, as perf prints them
       host-HOST.PID.lttng/            traces of LTTng
       NODE.ranks                      ranks reduced where they ran (sightline ranks reads these)
@@ -29,6 +31,8 @@ from typing import Any
 from sightline.core.model.event_file import SUFFIX
 
 FORMAT = "sightline-recorded"
+STOPPING = ".stopping-"  # how a file's name begins that is there while a profiler stops and writes
+WALL_TIME = "threads that wait, too"  # the name of a speedscope profile that has them
 VERSION = 1
 ENDING = ".recorded.json"
 RANKS_ENDING = ".ranks"

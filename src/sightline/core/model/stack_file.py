@@ -6,7 +6,8 @@
                NODES    the trie of stacks: (parent, frame) of each node, counted on from 0; parent
                         -1 is a root. A node comes before the first sample that ends in it
                FRAMES   JSON {"from": n, "rows": [[layer, function, file, module], ...]}: frames
-                        from number n on. What was named later comes again, and then holds
+                        from number n on; of code whose lines are known, the line is a fifth. What
+                        was named later comes again, and then holds
                THREADS  JSON [[pid, tid, process name, thread name], ...]; later rows hold
                FACTS    a JSON object; the keys of later ones replace those of earlier ones
 
@@ -41,7 +42,8 @@ RECORD = np.dtype(
 IN_KERNEL, CUT, LOST_WAY = 1, 2, 4
 NODE = np.dtype([("parent", "<i4"), ("frame", "<i4")])
 
-Row = tuple[str, str | None, str | None, str | None]  # layer, function, file, module
+# layer, function, file, module, line
+Row = tuple[str, str | None, str | None, str | None, int | None]
 
 
 class StackWriter(BlockWriter):
@@ -63,7 +65,8 @@ class StackWriter(BlockWriter):
     def write_frames(self, first: int, rows: Sequence[Row]) -> None:
         """Append frames, or name some anew, from a number on."""
         if rows:
-            self._write_text(FRAMES, {"from": first, "rows": rows})
+            told = [row[:4] if row[4:] == (None,) else row for row in rows]
+            self._write_text(FRAMES, {"from": first, "rows": told})
 
     def write_threads(self, rows: Sequence[tuple[int, int, str | None, str | None]]) -> None:
         """Append names of threads."""

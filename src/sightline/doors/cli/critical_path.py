@@ -25,15 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import textwrap
+
     from sightline.answer.critical_path import describe_path, name_pieces, sum_pieces
-    from sightline.core.kernel_labels import label_kernels
+    from sightline.answer.path_notes import list_path_notes
     from sightline.core.text import fit_text
     from sightline.core.units import format_count, format_ns, format_pct
+    from sightline.timeline.run_labels import label_run_kernels
+    from sightline.timeline.segments import select_repeating
 
-    run = open_recordings(args)
+    opened = open_recordings(args)
     if wants_json(args):
-        print(encode_json(describe_path(run)).decode(), end="")
+        print(encode_json(describe_path(opened)).decode(), end="")
         return 0
+    run = select_repeating(opened)
     pieces = run.ask("critical_path")
     whole = max(int(pieces.get_column("duration_ns").sum()), 1)
     shares = sum_pieces(pieces, ["part"])
@@ -42,18 +47,19 @@ def run(args: argparse.Namespace) -> int:
         print(
             f"{part:<24}{format_pct(100 * ns / whole):>9}{format_ns(ns):>12}{format_count(n):>10}"
         )
+    for note in list_path_notes(run, pieces):
+        print(textwrap.fill(note, 80))
     print("\nLargest on the path")
     largest = sum_pieces(name_pieces(run, pieces), ["part", "name"]).head(TOP)
     # A range is no kernel: what stands in its brackets is its name, too.
-    labels = label_kernels(n for p, n in largest.select("part", "name").rows() if "host" not in p)
+    labels = label_run_kernels(run)
     for part, name, _, ns in largest.rows():
         label = fit_text(labels.get(name, name), 34)
         print(f"  {label:<36}{part:<22}{format_pct(100 * ns / whole):>8}{format_ns(ns):>12}")
     print("\nSlack: how much longer each could take at no cost (median)")
     slack = run.ask("slack").head(TOP)
-    labels = label_kernels(slack.get_column("name"))
     for row in slack.iter_rows(named=True):
         critical = f"{format_count(row['critical'])} of {format_count(row['instances'])} critical"
-        label = fit_text(labels[row["name"]], 34)
+        label = fit_text(labels.get(row["name"], row["name"]), 34)
         print(f"  {label:<36}{format_ns(row['median_slack_ns']):>12}   {critical}")
     return 0

@@ -290,6 +290,8 @@ def _list(pids: list[int]) -> int:
     """What would be probed where, and what not and why; needs no right but to read the files."""
     from sightline.record.probe.targets import Targets
 
+    if not pids:
+        print("no process has loaded a library of CUDA or HIP: there is nothing to probe")
     targets = Targets(cheap_steps=True)  # whether they are is measured when a probe begins
     for pid in pids:
         try:

@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     folder = make_folder(folder, chosen=args.output is not None, join=join, or_else=or_join)
     recording = Recording(made, folder, _ranks(args.ranks), args.every, args.timeout)
     recording.keep_identity = args.keep_identity
+    recording.say, recording.on_end = _say, _say_end
     if args.server is not None:
         recording.variables = list_trtllm_variables(made.options.get("steps"), folder)
     with hold_made(folder) as recording.held:
@@ -97,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     if not ended.started:
         return ended.code
     report = not args.no_report and not join
-    _say_end(ended, [] if report else recording.notes)  # the report tells them too
+    if not report:  # which tells them, too
+        _say_notes(recording.notes)
     if report:
         _report(folder)
     return ended.code
@@ -300,15 +302,19 @@ def _say_plan(plan: Plan, folder: Path) -> None:
     sys.stderr.flush()
 
 
-def _say_end(ended: Any, notes: list[dict[str, Any]]) -> None:
-    from sightline.core.units import format_ns
+def _say_end(ended: Any, writing_ns: int) -> None:
+    """Say so when the program has ended, and not when all is written that was recorded of it."""
+    from sightline.record.collect.doing import say_after
 
     how = f"ended with {ended.code}"
     if ended.timed_out:
         how = "was ended by --timeout"
     elif ended.signal is not None:
         how = f"was ended by signal {ended.signal}{_signal_name(ended.signal)}"
-    print(f"sightline: the program {how} after {format_ns(ended.wall_ns)}", file=sys.stderr)
+    _say(f"the program {how} after {say_after(ended.wall_ns, writing_ns)}")
+
+
+def _say_notes(notes: list[dict[str, Any]]) -> None:
     for note in notes:
         if note["severity"] != "info" and note["kind"] not in ("program_killed", "timed_out"):
             print(f"  !  {note['text']}", file=sys.stderr)
@@ -389,11 +395,14 @@ def _report(folder: Path) -> None:
     from sightline.doors.cli._recorded import name_again, print_report
     from sightline.doors.cli._shared import format_message
     from sightline.errors import SightlineError
+    from sightline.record.collect.doing import Doing
 
     again = name_again(folder)
     print(file=sys.stderr)
     try:
-        print_report(folder, sys.stderr, page=sys.stderr.isatty() and sys.stdout.isatty())
+        with Doing(_say, "the recording is read"):
+            page = sys.stderr.isatty() and sys.stdout.isatty()
+            print_report(folder, sys.stderr, page=page)
     except SightlineError as error:
         print(format_message(error), file=sys.stderr)
         return

@@ -29,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("jobs", nargs="+", metavar="JOB", help="a job: recordings of its ranks")
     parser.add_argument("--weak", action="store_true", help="each rank has the same work")
     parser.add_argument("--at", type=int, metavar="N", help="forecast the efficiency at N ranks")
+    parser.add_argument(
+        "--same-program",
+        action="store_true",
+        help="the jobs are of one program, however little their operations have in common",
+    )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     add_target(parser)
 
@@ -44,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         raise RequestError(f"{args.at} is no number of ranks")
     if twice := next((job for job in args.jobs if args.jobs.count(job) > 1), None):
         raise RequestError(f"{twice} is given twice", hint="Give one job for each number of ranks.")
+    if not args.same_program and len(args.jobs) > 1:
+        _check_same_program(args.jobs)
     with Progress(sys.stderr, unit="recordings") as progress:
         found = [_measure(job, progress) for job in args.jobs]
     if len(found) == 1 and found[0].ranks == 1:
@@ -75,6 +82,16 @@ def run(args: argparse.Namespace) -> int:
     if args.at is not None:
         print("\n" + _say_forecast(ahead, args.at, points[-1]))
     return 0
+
+
+def _check_same_program(jobs: Sequence[str]) -> None:
+    """By the first recording of each job. Raises RequestError where they are of several."""
+    from sightline.fleet.same_program import check_same_program, list_work
+    from sightline.opening.paths import expand_paths
+    from sightline.opening.run import open_run
+
+    firsts = {job: expand_paths([job]).names[:1] for job in jobs}
+    check_same_program({job: list_work(open_run(names)) for job, names in firsts.items() if names})
 
 
 def print_scaling(jobs: Sequence[str]) -> None:

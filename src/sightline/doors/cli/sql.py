@@ -5,6 +5,9 @@ sightline sql job.sightline "SELECT * FROM quality" --format json
 sightline sql gpu-history "SELECT device_id, max(power_w) FROM gpus GROUP BY 1"
 sightline tables                     the tables and their columns
 
+The table kernel_labels has the short name that all screens give a kernel:
+"SELECT label, count(*) FROM device_ops JOIN kernel_labels USING (name) GROUP BY 1"
+
 A folder of sightline watch has gpus, instances, processes, host, links, events,
 devices and counters: a row a reading, with a column per metric.
 """

@@ -115,7 +115,7 @@ def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
     """How a person reads the table: moments from the window's start, kernels by short names."""
     import sys
 
-    from sightline.core.kernel_labels import label_kernels
+    from sightline.timeline.run_labels import label_run_kernels
     from sightline.views.tables import Reading
 
     if form not in ("table", "markdown"):
@@ -124,10 +124,7 @@ def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
     if run.rows("device_ops"):
         origin = run.ask("windows").get_column("window_start_ns").min()
         if not args.full_names:
-            ops = run.scan("device_ops").select("name", "kind").unique().collect()
-            labels = label_kernels(
-                sorted(name for name, kind in ops.iter_rows() if kind == "kernel" and name)
-            )
+            labels = label_run_kernels(run)
     width = find_width(sys.stdout) if sys.stdout.isatty() and not args.full_names else None
     start = origin if isinstance(origin, int) else None
     return Reading(width, start, labels, whole=args.full_names)

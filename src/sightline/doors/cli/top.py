@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.core.optional_packages import load_package
 from sightline.doors.cli._sources import open_places, read_period_s, say_no_gpu
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
             say_no_gpu(found)
         if args.json or args.once or not sys.stdout.isatty():
             return _print_once(args, sources, latest, period_s)
+        load_package("textual", "textual", "the live view is drawn by Textual (top --once is not)")
         from sightline.record.monitor.top.app import TopApp
 
         TopApp(sources, latest, Owners(), period_s).run()

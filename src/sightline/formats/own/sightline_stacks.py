@@ -147,11 +147,14 @@ def _take_text(found: _Read, kind: int, content: bytes) -> bool:
 
 
 def _make_frame(row: Any) -> Frame | None:
-    if not isinstance(row, list) or len(row) != 4 or row[0] not in ("python", "native", "os"):
+    if not isinstance(row, list) or len(row) not in (4, 5):
         return None
-    layer, function, file, module = (read_text(value) for value in row)
+    if row[0] not in ("python", "native", "os"):
+        return None
+    layer, function, file, module = (read_text(value) for value in row[:4])
+    line = row[4] if len(row) == 5 and is_count(row[4]) else None
     if function is not None:
-        return Frame(layer or "native", demangle(function), file, None, module)
+        return Frame(layer or "native", demangle(function), file, line, module)
     short = "unknown" if module is None else module.rsplit("/", 1)[-1].strip("[]")
     return Frame(layer or "native", f"[{short}]", file, None, module)
 

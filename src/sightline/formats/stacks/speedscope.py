@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
+from sightline.core.model.run_folder import WALL_TIME
 from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import Frame, StackTrie, tabulate_weights
 from sightline.core.redaction import redact_frame
@@ -28,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that names the schema speedscope.app/file-format-schema.json",
     suffixes=(".speedscope.json", ".speedscope"),
-    version=4,
+    version=5,
     source="https://www.speedscope.app/file-format-schema.json",
 )
 
@@ -42,7 +43,7 @@ _UNITS = {
 }
 # Weights and times are whole numbers, which stay exact, or decimals.
 _TABLES = {
-    "file": Wanted("", {"exporter": "exporter text"}),
+    "file": Wanted("", {"exporter": "exporter text", "name": "name text"}),
     "frames": Wanted(
         "shared.frames[]", {"name": "name text", "file": "file text", "line": "line int"}
     ),
@@ -86,12 +87,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
     cut = any(q.kind == "truncated" for q in quality)
     profiles = list(_split_profiles(found))
     weights = [tabulate_weights([])]
+    whole = found["file"].rows.get_column("name")[0] == WALL_TIME
     for number, profile in enumerate(profiles):
         try:
             name = profile.told["name"]
             frame = Frame("thread", redact_frame(str(number) if name is None else name))
             root = trie.add([frame]) if len(profiles) > 1 else None
-            weights.append(_read_profile(trie, profile, numbers, root, cut))
+            read = _read_profile(trie, profile, numbers, root, cut)
+            weights.append(_name_wall(read) if whole else read)
         except ValueError as error:
             text = f"profile {number} is damaged and was left out ({error})"
             quality.append(Quality("damaged_profile", "warning", text, 1))
@@ -127,6 +130,12 @@ def _split_profiles(found: dict[str, JsonTable]) -> Iterator[_Profile]:
         )
         samples, weights = samples + count, weights + weighed
         events, frames = events + happened, frames + inside
+
+
+def _name_wall(weights: pl.DataFrame) -> pl.DataFrame:
+    """Weights of samples that were taken of threads that wait, too."""
+    metric = pl.col("metric").replace("cpu_time_ns", "wall_time_ns")
+    return weights.with_columns(metric)
 
 
 def _read_profile(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from sightline.core.optional_packages import load_package
 
 LEVEL = 0.90
 _FEW = 5  # times between failures, below which no shape is fitted
@@ -27,11 +29,12 @@ class Interval(NamedTuple):
 
 def bound_rate(count: int, exposure: float) -> Interval:
     """Failures per unit of exposure (such as GPU-hours), of a count in that exposure."""
-    from scipy.special import gammaincinv
-
+    special: Any = load_package(
+        "scipy.special", "scipy", "intervals of failure rates are computed by SciPy"
+    )
     tail = (1 - LEVEL) / 2
-    low = 0.0 if count == 0 else float(gammaincinv(count + 0.5, tail)) / exposure
-    high = float(gammaincinv(count + 0.5, 1 - tail)) / exposure
+    low = 0.0 if count == 0 else float(special.gammaincinv(count + 0.5, tail)) / exposure
+    high = float(special.gammaincinv(count + 0.5, 1 - tail)) / exposure
     return Interval(count / exposure, low, high)
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from sightline.core.model import event_file as f
@@ -31,14 +32,40 @@ def finish_files(folder: Path, mark: str, child: int) -> None:
             elif name.startswith(".part-") and f"-{mark}-" in name:
                 if not _alive(name.split("-")[1]):
                     path.unlink()
-            elif (
-                name.endswith((".json", ".cupti"))
-                and of_program
-                and path.stat().st_size > COMPRESS_ABOVE
-            ):
+            elif of_program and _is_large(path):
                 compress_trace(path)
             elif name.endswith(".log") and not path.stat().st_size:
                 path.unlink()
+
+
+@dataclass(frozen=True)
+class Large:
+    """Files that are compressed at the end, and how many bytes they have in all."""
+
+    paths: tuple[Path, ...]
+    bytes: int
+
+    def measure_done(self) -> int:
+        """The bytes of those that are done, and are no longer there."""
+        left = 0
+        for path in self.paths:
+            with contextlib.suppress(OSError):
+                left += path.stat().st_size
+        return self.bytes - left
+
+
+def measure_large(folder: Path, mark: str) -> Large:
+    """What `finish_files` is going to compress."""
+    sizes = {}
+    for path in folder.glob(f"*-{mark}-*"):
+        with contextlib.suppress(OSError):
+            if _is_large(path):
+                sizes[path] = path.stat().st_size
+    return Large(tuple(sizes), sum(sizes.values()))
+
+
+def _is_large(path: Path) -> bool:
+    return path.name.endswith((".json", ".cupti")) and path.stat().st_size > COMPRESS_ABOVE
 
 
 def trim_trace(path: Path) -> None:

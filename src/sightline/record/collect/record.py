@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sightline.errors import RequestError
 from sightline.record.collect import commands, conditions, cupti, finishing, mpi_calls
 from sightline.record.collect.child import Child, Ended
 from sightline.record.collect.clock_lock import BY_HAND, ClockLock
+from sightline.record.collect.doing import Doing, EndingWatch
 from sightline.record.collect.hosts import is_on_several_hosts
 from sightline.record.collect.look import find_program
 from sightline.record.collect.lttng import Lttng
@@ -56,6 +57,9 @@ class Recording:
     variables: dict[str, str] = field(default_factory=dict)  # more for the program's environment
     mpi_recorder: Path | None = None  # as it was built for this recording
     keep_identity: bool = False  # whole command lines, with whatever is in them
+    say: Callable[[str], None] = lambda _: None  # what a person is told meanwhile
+    # The program has ended, and how long its profilers were writing then, ns.
+    on_end: Callable[[Ended, int], None] = lambda _, __: None
     held: Path | None = None  # the folder as this process writes to it (foreign_files.hold_folder)
 
     def note(
@@ -165,20 +169,26 @@ def record_program(recording: Recording) -> Ended:
     system = _trace_system(recording, child)
     recording.costs["before_ns"] = time.monotonic_ns() - began
     child.open_gate()
-    spy = _after_start(recording, child)
+    spies = _after_start(recording, child)
     sleeps = SleepSampler(folder, recording.mark) if is_python(plan.command) else None
+    watch = EndingWatch(folder, recording.mark, recording.say)
     try:
         lttng = system[1]
         on_signal = {} if lttng is None else lttng.on_signal
         ended = child.wait(recording.timeout_s, lambda: _timed_out(recording), on_signal)
         began = time.monotonic_ns()
     finally:
+        writing = watch.stop()
         if lock is not None:
             lock.stop()
-        _stop_system(recording, *system)
+        with Doing(recording.say, "tools that watched the system end"):
+            _stop_system(recording, *system)
         if sleeps is not None:
             sleeps.stop()
-    _stop(recording, (perf, spy, stacks), gpus)
+    if ended.started:
+        recording.on_end(ended, writing)
+    with Doing(recording.say, "samples of stacks are written"):
+        _stop(recording, (perf, *spies, stacks), gpus)
     problem = None if eus is None else eus.stop()
     if problem is not None:
         recording.note("iaprof", problem)
@@ -189,7 +199,9 @@ def record_program(recording: Recording) -> Ended:
     if server is not None:
         server.close()
         (folder / _CLOCK_FILE).unlink(missing_ok=True)
-    finishing.finish_files(folder, recording.mark, child.pid)
+    large = finishing.measure_large(folder, recording.mark)
+    with Doing(recording.say, "traces are compressed", lambda: (large.measure_done(), large.bytes)):
+        finishing.finish_files(folder, recording.mark, child.pid)
     if plan.torch is not None and not any(folder.glob("*.torch-0.*")):
         recording.note("torch_absent", _torch_absent(recording), "info")
     if recording.mpi_recorder is not None and not any(folder.glob(f"*-{recording.mark}-*.mpi")):
@@ -379,24 +391,29 @@ def _stop_system(recording: Recording, perf: Perf | None, lttng: Lttng | None) -
         recording.note("sched", problem)
 
 
-def _after_start(recording: Recording, child: Child) -> PySpy | None:
+def _after_start(recording: Recording, child: Child) -> tuple[PySpy, ...]:
+    """What samples Python from outside: threads that run, and all threads."""
     if "cpu" not in recording.plan.backends or recording.plan.cpu_tool != "py-spy":
-        return None
+        return ()
     if "nsys" in recording.plan.backends:
-        return None
-    name = f"host-{recording.mark}.{child.pid}.cpu"
-    return PySpy(
-        child.pid,
-        recording.place / f"{name}.speedscope.json",
-        recording.place / f"{name}.log",
-        child.watchers,
-        recording.keep_identity,
+        return ()
+    name = recording.place / f"host-{recording.mark}.{child.pid}"
+    return tuple(
+        PySpy(
+            child.pid,
+            name.with_name(f"{name.name}.{kind}.speedscope.json"),
+            name.with_name(f"{name.name}.{kind}.log"),
+            child.watchers,
+            recording.keep_identity,
+            idle=kind == "wall",
+        )
+        for kind in ("cpu", "wall")
     )
 
 
 def _stop(
     recording: Recording,
-    watchers: tuple[Perf | None, PySpy | None, StackSampler | None],
+    watchers: tuple[Perf | PySpy | StackSampler | None, ...],
     gpus: Gpus | None,
 ) -> None:
     for watcher in watchers:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sightline.core.model.event_file import SUFFIX
 from sightline.core.model.perf_text import BEGIN, END
+from sightline.core.model.run_folder import WALL_TIME
 from sightline.core.redaction import redact_frame, redact_text
 from sightline.record.collect.backends import _perf, cpu
 from sightline.record.collect.look import find_program, read_output
@@ -128,13 +129,24 @@ def hide_host(data: Path) -> None:
 
 
 class PySpy:
-    """py-spy record, attached to a Python process as soon as it is one."""
+    """py-spy record, attached to a Python process as soon as it is one.
+
+    Two of them: of threads that run, and with `idle` of all, so that what a thread waits in is
+    what the second one has beyond the first.
+    """
 
     def __init__(
-        self, pid: int, output: Path, log: Path, watchers: set[int], keep_identity: bool = False
+        self,
+        pid: int,
+        output: Path,
+        log: Path,
+        watchers: set[int],
+        keep_identity: bool = False,
+        *,
+        idle: bool = False,
     ) -> None:
         self._output, self._log, self._pid, self._watchers = output, log, pid, watchers
-        self._keep_identity = keep_identity
+        self._keep_identity, self._idle = keep_identity, idle
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._attach, daemon=True)
@@ -149,7 +161,7 @@ class PySpy:
                 return
             with self._log.open("wb") as out:
                 self._process = subprocess.Popen(  # noqa: S603  # fixed arguments, no shell
-                    cpu.run_py_spy(program, self._pid, self._output),
+                    cpu.run_py_spy(program, self._pid, self._output, idle=self._idle),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
@@ -172,7 +184,7 @@ class PySpy:
         self._thread.join(END_S)
         if self._output.exists() and self._output.stat().st_size:
             if not _holds_nothing(self._output):
-                return None if self._keep_identity else _hide_commands(self._output)
+                return _prepare(self._output, hide=not self._keep_identity, idle=self._idle)
             self._output.unlink(missing_ok=True)
             return "py-spy took no samples: the program slept or waited whenever it looked"
         with contextlib.suppress(OSError):
@@ -182,18 +194,21 @@ class PySpy:
         return "py-spy took no samples: the program ran for too short a time"
 
 
-def _hide_commands(speedscope: Path) -> str | None:
-    """Take the processes' command lines out of the names of frames; what went wrong, or None.
+def _prepare(speedscope: Path, *, hide: bool, idle: bool) -> str | None:
+    """Say what the samples are of, and take command lines out; what went wrong, or None.
 
     py-spy puts each process's whole command line, secrets and all, at the root of its stacks.
     """
+    if not (hide or idle):
+        return None
     part = speedscope.with_name(f".{speedscope.name}.part")
     try:
         document = json.loads(speedscope.read_bytes())
-        for frame in document["shared"]["frames"]:
-            frame["name"] = redact_frame(str(frame["name"]))
-        for profile in document["profiles"]:
-            profile["name"] = redact_frame(str(profile["name"]))
+        named = [*document["shared"]["frames"], *document["profiles"]]
+        for each in named if hide else ():
+            each["name"] = redact_frame(str(each["name"]))
+        if idle:
+            document["name"] = WALL_TIME
         part.write_text(json.dumps(document), encoding="utf-8")
         part.replace(speedscope)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -9,6 +9,7 @@ Every error in here ends the recording and never the program.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -18,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sightline.core.model.run_folder import STOPPING
 from sightline.record.inline import session
 from sightline.record.inline.recorder import now
 from sightline.record.inline.session import state
@@ -110,6 +112,7 @@ class Session:
         began = now()
         if self._has_stacks:  # each call of Python is an event: that may take longer than the run
             session.tell_person("PyTorch's profiler stops, and writes every call of Python …")
+        mark = self._mark_stopping()
         try:
             self._profile.stop_trace()
             stopped = now()
@@ -121,12 +124,22 @@ class Session:
             _finished.append(self._name)
         except Exception as error:  # whatever torch raises: the program goes on
             _failed(error)
+        finally:
+            mark.unlink(missing_ok=True)
         covered, state.covered = state.covered, None
         if covered is not None:
             covered.close()
         file = session.open_recorder()
         if file is not None:
             file.fact(torch_profiler={**self.costs, "version": str(self._torch.__version__)})
+
+    def _mark_stopping(self) -> Path:
+        """Show whoever watches the folder that the profiler works now, and not the program."""
+        assert state.folder is not None
+        mark = state.folder / f"{STOPPING}{self._name}"
+        with contextlib.suppress(OSError):
+            mark.touch()
+        return mark
 
     def _write(self) -> None:
         assert state.folder is not None

@@ -128,6 +128,11 @@ class Elf:
         is_whole = size == len(content) and section["type"] != _SHT_NOBITS
         return (int(section["address"]), bytes(content)) if is_whole else None
 
+    def measure_section(self, name: str) -> int | None:
+        """The bytes of a section in the file; None where there is none."""
+        section = self._find_section(name)
+        return None if section is None else int(section["size"])
+
     def _find_section(self, name: str) -> Any:
         if self._names_at >= len(self._sections):
             return None

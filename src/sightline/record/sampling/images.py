@@ -9,17 +9,25 @@ from sightline._native import UnwindTable
 from sightline.record.probe.elf import Elf
 from sightline.record.probe.names import Image, SymbolFiles
 from sightline.record.probe.processes import Mapping, Memory, Root
+from sightline.record.sampling.lines import LineFinders
 
 _MOST_BYTES = 256 << 20  # of call frame information: libtorch_cuda.so has 15 MB
+# addr2line reads 64 MB in about a second, and meanwhile samples wait in the rings (ours).
+_MOST_DEBUG_BYTES = 64 << 20
 VDSO = "[vdso]"
 
 
 class CodeImage(Image):
-    """A mapped file's symbols and call frame information, kept when the file is closed."""
+    """A mapped file's symbols and call frame information, kept when the file is closed.
+
+    `has_lines`: it says which lines of the source its code is of.
+    """
 
     def __init__(self, elf: Elf) -> None:
         super().__init__(elf)
         self.table: UnwindTable | None = None
+        size = elf.measure_section(".debug_info") or 0
+        self.has_lines = 0 < size <= _MOST_DEBUG_BYTES and bool(elf.measure_section(".debug_line"))
         index = elf.read_section(".eh_frame_hdr", _MOST_BYTES)
         frames = elf.read_section(".eh_frame", _MOST_BYTES)
         if index is not None and frames is not None:
@@ -32,6 +40,7 @@ class CodeImages:
 
     def __init__(self) -> None:
         self._files = SymbolFiles(CodeImage)
+        self.lines = LineFinders()
         self._vdso: CodeImage | None = None
         self._knows_vdso = False
 

@@ -75,17 +75,25 @@ class Process:
     def _find_image(self, part: Mapping, images: CodeImages) -> CodeImage | None:
         return images.find(self.pid, part, self._root) if part.inode or part.path else None
 
-    def name_address(self, address: int, images: CodeImages) -> Row | None:
-        """The frame of an address; None where it is in code that a JIT has not named yet."""
+    def name_address(self, address: int, images: CodeImages) -> list[Row] | None:
+        """The frames of an address, the innermost first: functions may be inlined into another.
+
+        None where it is in code that a JIT has not named yet.
+        """
         part = self.space.find(address)
         if part is not None and (part.inode or part.path.startswith("[")):
             image = self._find_image(part, images)
             name = None
             if image is not None:
                 place = image.find_address(address - part.start + part.offset)
+                if place is not None and image.has_lines:
+                    told = images.lines.find(f"{self.root}{part.path}", place)
+                    if told:
+                        return [("native", f, file, part.path, line) for f, file, line in told]
                 name = None if place is None else image.symbols.name_around(place)
-            return "native", name, None, part.path
-        return make_compiled_frame(self.compiled.find(address))
+            return [("native", name, None, part.path, None)]
+        row = make_compiled_frame(self.compiled.find(address))
+        return None if row is None else [row]
 
 
 def make_compiled_frame(name: str | None) -> Row | None:
@@ -93,9 +101,9 @@ def make_compiled_frame(name: str | None) -> Row | None:
     if name is None:
         return None
     if not name.startswith(_PYTHON):
-        return "native", name, None, "[compiled]"
+        return "native", name, None, "[compiled]", None
     function, _, file = name.removeprefix(_PYTHON).partition(":")
-    return "python", function, file or None, None
+    return "python", function, file or None, None, None
 
 
 def _list_code(pid: int) -> list[Mapping]:
@@ -127,7 +135,7 @@ class KernelNames:
         if self._starts is None:
             self._read()
         at = bisect_right(self._starts, address) - 1  # type: ignore[arg-type]
-        return "os", self._names[at] if at >= 0 else None, None, KERNEL_MODULE
+        return "os", self._names[at] if at >= 0 else None, None, KERNEL_MODULE, None
 
     def _read(self) -> None:
         found = {}

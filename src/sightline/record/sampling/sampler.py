@@ -97,6 +97,7 @@ class StackSampler:
                     }
                 )
             self._writer.close()
+            self._builder.close()
             os.close(self._ended)
         if self._problem is None and not self._builder.taken:
             self._path.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ MOST_NODES = 1_000_000
 _MOST_KNOWN = 50_000  # of a process: chains of addresses that were seen, at some 500 bytes each
 _MOST_UNNAMED = 10_000  # of a process: places in compiled code that has no name yet
 _HOW = (0, CUT, LOST_WAY)
-_NOWHERE: Row = ("native", None, None, None)
+_NOWHERE: Row = ("native", None, None, None, None)
 
 
 class StackBuilder:
@@ -123,10 +123,8 @@ class StackBuilder:
             self._intern(self._kernel.name_address(address))
             for address in np.frombuffer(kernel, "<u8").tolist()
         ]
-        frames += [
-            self._number(process, address - (depth > 0))
-            for depth, address in enumerate(np.frombuffer(user, "<u8").tolist())
-        ]
+        for depth, address in enumerate(np.frombuffer(user, "<u8").tolist()):
+            frames += self._number(process, address - (depth > 0))
         node = -1
         for frame in reversed(frames):
             known = self._nodes.get((node, frame))
@@ -139,19 +137,20 @@ class StackBuilder:
             node = known
         return node
 
-    def _number(self, process: Process, address: int) -> int:
+    def _number(self, process: Process, address: int) -> list[int]:
+        """The frames of an address, the innermost first."""
         if address in process.unnamed:
-            return process.unnamed[address]
-        row = process.name_address(address, self._images)
-        if row is not None:
-            return self._intern(row)
+            return [process.unnamed[address]]
+        rows = process.name_address(address, self._images)
+        if rows is not None:
+            return [self._intern(row) for row in rows]
         if len(process.unnamed) >= _MOST_UNNAMED:
-            return self._intern(_NOWHERE)
+            return [self._intern(_NOWHERE)]
         # A frame of its own, which gets its name when the program has written it down.
         process.unnamed[address] = self._frame_count
         self._rows.append(_NOWHERE)
         self._frame_count += 1
-        return process.unnamed[address]
+        return [process.unnamed[address]]
 
     def _intern(self, row: Row) -> int:
         number = self._frames.get(row)
@@ -164,12 +163,16 @@ class StackBuilder:
     def _name_compiled(self, process: Process) -> None:
         """Look once more for names that a program's map did not have when they were needed."""
         for address, frame in list(process.unnamed.items()):
-            row = process.name_address(address, self._images)
-            if row is not None:
+            rows = process.name_address(address, self._images)
+            if rows is not None:
                 self._save_frames()
-                self._writer.write_frames(frame, [row])
+                self._writer.write_frames(frame, rows[:1])
                 process.stacks.clear()
                 del process.unnamed[address]
+
+    def close(self) -> None:
+        """End what was started to name code."""
+        self._images.lines.close()
 
     # -- the file --------------------------------------------------------------------------------
 

@@ -130,6 +130,10 @@ def explain_equal_clock(data: dict[str, Any]) -> str | None:
     )
 
 
+def _count_launches(told: str) -> str:
+    return f"{told} launch" if told == "1" else f"{told} launches"
+
+
 def explain_pair(row: dict[str, Any]) -> str:
     """What happened to a pair of operations, as a sentence; nothing of time in no operation."""
     where = " in ".join(t for t in (row["operator"], row["place"]) if t)
@@ -144,7 +148,7 @@ def explain_pair(row: dict[str, Any]) -> str:
     kind = row["kind"]
     if kind in ("appeared", "vanished"):
         at = kind == "appeared"
-        text = f"{told[at]} launches a step, {format_ns(each[at])} each"
+        text = f"{_count_launches(told[at])} a step, {format_ns(each[at])} each"
         return f"{text}, {where}" if where else text
     several = len(row["before_names"]) + len(row["after_names"]) > 2
     if kind in ("fused", "split") or (several and told[0] != told[1]):

@@ -20,9 +20,9 @@ from typing import Any
 import polars as pl
 
 from sightline.core.algebra.lanes import assign_lanes
-from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.core.protobuf import declare_messages
+from sightline.timeline.run_labels import label_run_kernels
 from sightline.views.exports._exporter import Exporter, put
 
 EXPORTER = Exporter(
@@ -215,8 +215,7 @@ def _device(run: Run, names: _Names) -> Iterator[bytes]:
     numbered = ops.with_columns(track=pl.struct(by).rank("dense").cast(pl.Int64), level=pl.lit(0))
     slices: list[tuple[int, int, int, bytes, bytes]] = []
     out: list[bytes] = []
-    kernels = ops.filter(pl.col("kind") == "kernel").get_column("name").unique(maintain_order=True)
-    labels = label_kernels(kernels)
+    labels = label_run_kernels(run)
     for row in assign_lanes(numbered).iter_rows(named=True):
         # The label is what fits a slice; the name is an argument of it.
         row["full_name"], row["name"] = row["name"], labels.get(row["name"], row["name"])

@@ -220,3 +220,14 @@ def test_a_copy_that_starts_late_in_its_own_call(tmp_path: Path) -> None:
         (200_000, 210_000, "launch latency", "recorded"),
         (210_000, 218_000, "launched, not started", "guessed"),
     ]
+
+
+def test_kernels_that_copy_are_copies(tmp_path: Path) -> None:
+    """As the breakdown has them: the runtime's own kernel for a memset is no compute."""
+    blit = kernel("__amd_rocclr_fillBufferAligned", 10, 100)
+    run = opened(tmp_path, [launched(0, blit), launched(20, kernel("b", 111, 50))])
+    assert [part for _, _, part, _ in pieces(run)] == [
+        "copy or memset",
+        "gap on the stream",
+        "compute",
+    ]

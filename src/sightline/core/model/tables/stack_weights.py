@@ -14,7 +14,7 @@ TABLE = Table(
         text(
             "metric",
             "what is counted: samples, latency_samples, cycles, executions, cpu_time_ns, "
-            "gpu_time_ns, bytes",
+            "wall_time_ns (a thread that waits, too), gpu_time_ns, bytes",
             required=True,
         ),
         Column("value", pl.Int64, "how much of it, in the metric's unit", required=True),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from sightline.core.algebra.student import find_quantile
 from sightline.core.model.declare import Quality
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.formats.nvidia.cupti.holes import NO_CALLS
@@ -39,8 +40,6 @@ def estimate_perturbation(windows: pl.DataFrame) -> Perturbation | None:
     The logarithm of the ratio of both rates is averaged over pairs, with Student's interval: what
     changes slowly in a program is in both of a pair, and which of them comes first is random.
     """
-    from scipy.special import stdtrit  # a tenth of the time that scipy.stats takes
-
     ratios = []
     rows = windows.filter(pl.col("is_measured") == 1).to_dicts()
     at = 0
@@ -59,7 +58,7 @@ def estimate_perturbation(windows: pl.DataFrame) -> Perturbation | None:
         return None
     mean = sum(ratios) / count
     variance = sum((r - mean) ** 2 for r in ratios) / (count - 1)
-    half = float(stdtrit(count - 1, _SURE)) * math.sqrt(variance / count)
+    half = find_quantile(count - 1, _SURE) * math.sqrt(variance / count)
     slower = [100 * (1 - math.exp(mean + shift)) for shift in (0.0, half, -half)]
     return Perturbation(slower[0], slower[1], slower[2], count)
 

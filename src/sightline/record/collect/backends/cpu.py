@@ -134,13 +134,17 @@ def _check_perf_event(facts: Facts, root: bool) -> Iterator[Missing]:
         )
 
 
-def run_py_spy(program: str, pid: int | str, output: Path) -> list[str]:
-    """`py-spy record` attached to a process and its children, until they end (its README)."""
+def run_py_spy(program: str, pid: int | str, output: Path, *, idle: bool = False) -> list[str]:
+    """`py-spy record` attached to a process and its children, until they end (its README).
+
+    With `idle`, threads that hold no CPU are sampled, too: what they wait in.
+    """
     return [
         program, "record", "--pid", str(pid), "--subprocesses", "--format", "speedscope",
         "--output", str(output), "--rate", str(PY_SPY_HZ), "--duration", "unlimited",
         # Stacks are read without stopping the program: one may be torn, none delays it.
         "--nonblocking",
+        *(["--idle"] if idle else []),
     ]  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
-from sightline.core.kernel_labels import is_graph, label_kernels
+from sightline.core.kernel_labels import is_graph
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
@@ -54,6 +54,7 @@ from sightline.subjects.kernels.rules._launches import (
 from sightline.subjects.kernels.rules._room import find_little_room
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
+from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
 RULE = Rule("device-busy", "The GPU computes nearly all the time")
@@ -78,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     top = kernels.group_by("name").agg(pl.col("instances", "total_ns").sum())
     top = top.sort("total_ns", "name", descending=[True, False]).head(MAX_ROWS)
     name, _, first_ns = top.row(0)
-    labels = label_kernels(top.get_column("name"))
+    labels = label_run_kernels(run)
     kinds = split_into_kinds(kernels, whole - sum_column(kernels, "total_ns"))
     # A program's own kernel may be called transpose, and be all that it is there for.
     moves = (
