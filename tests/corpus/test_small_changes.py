@@ -29,8 +29,10 @@ US = Decimal(1)
 # What a shift by 1 µs may change in a time that is read off a replay of the run: it is itself 1 µs
 # longer, with the change and without. Whether one operation waits for another is a guess where no
 # call says so, and the nearer they are the likelier: one guess may turn, and be worth that much.
+# Where steps are told from the times themselves, what repeats may begin an operation earlier: HTA's
+# `gpu_only_trace` is then 6 µs of 6 ms shorter, which is the most that was seen.
 MOST_NS = 2_000
-MOST_OF_WINDOW = {"breakdown": 0.0, "limits": 0.002, "findings": 0.01}
+MOST_OF_WINDOW = {"breakdown": 0.0, "limits": 0.002, "findings": 0.002}
 TRACES = [
     path for path in list_recordings("kineto/**/*.json.gz") if path.stat().st_size < MOST_BYTES
 ]

@@ -18,7 +18,7 @@ WELL = {
     "clock_reasons": 4, "temperature": 60, "power_limit": 700, "power_limit_default": 700,
     "persistence": 1, "ecc_mode": 1, "ecc_mode_pending": 1, "mig_mode": 0, "mig_mode_pending": 0,
     "memory_used": 9e9, "processes": 1, "host_to_device": 55, "device_to_host": 48,
-    "peer_bandwidth": 335,
+    "peer_bandwidth": 335, "matmul_tflops": 700,
 }  # fmt: skip
 
 
@@ -149,6 +149,8 @@ BROKEN = [
     ("kernel-errors", event("out-of-memory", "Out of memory: Killed process"), WARN, "", "Killed"),
     ("host-bandwidth", values(host_to_device=26.0), FAIL, "GPU 2", "26.0 GB/s to it; 48 are"),
     ("host-bandwidth", set_name("NVIDIA L4"), UNCHECKED, "GPU 2", "no threshold is known"),
+    ("compute", values(matmul_tflops=660), FAIL, "GPU 2", "660 TFLOP/s, its siblings 700"),
+    ("compute", set_name("NVIDIA L4"), UNCHECKED, "GPU 2", "no sibling"),
     ("peer-bandwidth", values(peer_bandwidth=162.4), FAIL, "GPU 2", "162.4 GB/s from its slowest"),
     ("other-tools", event("check-failed", "SRAM", 1), FAIL, "GPU 1", "SRAM"),
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from sightline.errors import SightlineError
 from sightline.health.failures.incidents import read_table
 from sightline.health.fleet import expand_hosts
 from sightline.health.node import Gpu, Node
-from sightline.health.reading import bandwidth
+from sightline.health.reading import bandwidth, torch_tests
 from sightline.health.reading.kernel import list_events
 from sightline.mig.models import find_model
 from sightline.mig.wants import parse_want
@@ -82,3 +82,37 @@ def test_what_nvbandwidth_prints(content: object) -> None:
         node = Node(gpus=[Gpu(0), Gpu(1)])
         bandwidth.measure_bandwidth(node)
     assert all(set(gpu.values) | set(gpu.missing) >= set(bandwidth._FACTS) for gpu in node.gpus)
+
+
+TORCH = st.recursive(
+    st.none() | st.floats() | st.text(max_size=4) | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(torch_tests._FACTS), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TORCH)
+def test_what_pytorch_prints(content: object) -> None:
+    import json
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_tests, "run_program", lambda *_: json.dumps(content))
+        node = Node(gpus=[Gpu(0), Gpu(1)])
+        torch_tests.measure_compute(node)
+    for gpu in node.gpus:
+        assert "matmul_tflops" in set(gpu.values) ^ set(gpu.missing)
+        assert all(isinstance(value, float) for value in gpu.values.values())
+
+
+def test_what_pytorch_measures_fills_what_is_missing() -> None:
+    row = {"matmul_tflops": 700.5, "host_to_device": 50, "device_to_host": 49.5}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_tests, "run_program", lambda *_: f"{[row]}".replace("'", '"'))
+        node = Node(gpus=[Gpu(0, values={"host_to_device": 55.0}), Gpu(1)])
+        torch_tests.measure_compute(node)
+    assert node.gpus[0].values == {**row, "host_to_device": 55.0}
+    assert "PyTorch is not installed" in node.gpus[1].missing["matmul_tflops"]

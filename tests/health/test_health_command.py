@@ -78,7 +78,7 @@ def test_lists(tmp_path: Path) -> None:
     checks = sightline("health", "--checks")
     assert checks.out.startswith("recovery-action\n    what the driver itself asks for\n")
     assert max(map(len, checks.out.splitlines())) <= 80
-    assert len(json.loads(sightline("health", "--checks", "--json").out)) == 39
+    assert len(json.loads(sightline("health", "--checks", "--json").out)) == 40
     listed = sightline("health", "--list")
     assert listed.code == 0 and listed.out
 

@@ -15,6 +15,7 @@ from sightline.health.reading.kernel import read_kernel_log
 from sightline.health.reading.nvml import read_nvml
 from sightline.health.reading.programs import run_program
 from sightline.health.reading.recordings import merge_nodes, read_recordings
+from sightline.health.reading.torch_tests import measure_compute
 
 # Tools whose output sightline reads as a recording.
 _AMD = ("amd-smi", "metric", "--json")
@@ -32,6 +33,7 @@ def read_this_node(level: str = "quick", root: Path = Path("/")) -> Node:
     read_host(node, root)
     if level in _DIAGNOSTICS:
         measure_bandwidth(node)
+        measure_compute(node)
         suite, limit_s = _DIAGNOSTICS[level]
         command = ("dcgmi", "diag", "-r", suite, "--json")
         why = "dcgmi is not installed, or its diagnostics did not run"
