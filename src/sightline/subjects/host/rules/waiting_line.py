@@ -68,8 +68,8 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     yield build_finding(
         RULE,
-        f"For {share} of the sampled time, {format_ns(first['value'])}, the event loop is held by "
-        f"a call that waits in {place}; it serves nothing else meanwhile."
+        f"A call that waits in {place} holds the event loop for {share} of the sampled time, "
+        f"{format_ns(first['value'])}; the loop serves nothing else meanwhile."
         if looped
         else f"A thread waits in {place} for {share} of the sampled time, "
         f"{format_ns(first['value'])}, in a call such as sleep, recv or acquire.",
