@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import sightline
 from sightline.core.page.declare import View
 from sightline.errors import MissingDataError
 from sightline.subjects.ncu.panels import profile
+from sightline.subjects.ncu.panels._limits import name_limit
 from support import traces
+from support.places import ROOT
 from support.profiled import DRAM, FULL_SM, MEMORY, SM, opened, profiled, with_code
 
 
@@ -111,3 +114,10 @@ def test_what_bounds_the_kernel_comes_first_and_the_rest_is_folded(tmp_path: Pat
 def test_what_bounds_it(tmp_path: Path, sm: float, memory: float, said: str):
     choice = profile.data(View(profiled(tmp_path, {**FULL_SM, SM: sm, MEMORY: memory})))[0]
     assert choice["options"][0]["blocks"][0]["text"].startswith(said)
+
+
+def test_the_unit_of_the_memory_that_bounds_is_named() -> None:
+    """Spilled registers keep the L2 busy, and not the device's memory."""
+    recording = ROOT / "lab/register-spill/recorded/baseline.profiled/kernels.ncu-rep"
+    row = sightline.open(str(recording)).ask("speed_of_light").row(0, named=True)
+    assert name_limit(row, None) == "L2 bounds it: 100.0 % of its peak."

@@ -490,3 +490,18 @@ def test_the_first_finding_is_readable_before_the_script_has_run(
         assert one.inner_text() == two.inner_text(), part
         assert one.bounding_box() == two.bounding_box(), part
     context.close()
+
+
+def test_a_phone_sees_what_counts_first_and_whole_words(opened, loading):
+    """The kernels' total beside their names, and no name that is broken within a word."""
+    page = opened(loading, "#p=kernels", viewport={"width": 390, "height": 844}).page
+    heads = page.locator("#panel-kernels table").first.locator("thead th")
+    assert [text.strip() for text in heads.all_inner_texts()[:2]] == ["name", "total"]
+    assert page.evaluate(
+        """() => [...document.querySelectorAll("#panel-kernels td button.link")].every((button) =>
+            [...button.childNodes].filter((n) => n.nodeType === 3).every((node) => {
+                const range = document.createRange();
+                range.selectNodeContents(node);
+                return range.getClientRects().length <= 1;
+            }))"""
+    )

@@ -1,7 +1,7 @@
 """What-if questions about a run: which nodes a person means, and the run replayed without them.
 
 A selector is KIND:PATTERN. Kinds: kernel, comm, memcpy, memset, graph, op (all device operations),
-call (API calls by name), think (the host's time between calls; the pattern is a host range's name,
+call (API calls by name), cpu (the host's time between calls; the pattern is a host range's name,
 or nothing for all). The pattern is a regular expression that must be found in the name; for memcpy
 also in its direction (HtoD).
 """
@@ -27,7 +27,8 @@ from sightline.replay.replay import (
 from sightline.timeline.classes import COMMUNICATION, list_class
 from sightline.timeline.host_ranges import measure_in_ranges
 
-KINDS = ("kernel", "comm", "memcpy", "memset", "graph", "op", "call", "think")
+KINDS = ("kernel", "comm", "memcpy", "memset", "graph", "op", "call", "cpu")
+_FORMER = {"think": "cpu"}  # what a kind was called until 0.2
 _THREAD = ["rank", "pid", "tid"]
 
 
@@ -47,11 +48,12 @@ def parse_wish(text: str, *, scale: bool) -> Wish:
     kind, colon, pattern = selector.partition(":")
     if scale and not equals:
         raise RequestError(f"'{text}' has no factor", hint="Write  kernel:flash.*=0.5")
-    if kind not in KINDS or not (colon or kind == "think"):
+    kind = _FORMER.get(kind, kind)
+    if kind not in KINDS or not (colon or kind == "cpu"):
         raise RequestError(
             f"'{text}' starts with no kind of work",
             why=f"kinds are {', '.join(KINDS)}",
-            hint="As  kernel:gemm, think:DataLoader for CPU time in a range, or alone and with\n"
+            hint="As  kernel:gemm, cpu:DataLoader for CPU time in a range, or alone and with\n"
             "--remove  the name of a finding: dataloader-starved",
         )
     try:
@@ -71,10 +73,10 @@ def parse_wish(text: str, *, scale: bool) -> Wish:
 
 
 def select_nodes(run: Run, wish: Wish, nodes: pl.DataFrame) -> pl.Series:
-    """Which nodes a wish is about; of `think`, the calls whose time before them it is about."""
+    """Which nodes a wish is about; of `cpu`, the calls whose time before them it is about."""
     name = pl.col("name").cast(pl.String)
     named = name.str.contains(wish.pattern)
-    if wish.kind in ("call", "think"):
+    if wish.kind in ("call", "cpu"):
         calls = pl.col("kind").is_in(["call", "finish"])
         if wish.kind == "call":
             return nodes.select(calls & named).to_series()
@@ -114,7 +116,7 @@ def apply_wishes(run: Run, wishes: list[Wish], nodes: pl.DataFrame) -> pl.DataFr
     """The nodes with all wishes fulfilled, in the order given."""
     for wish in wishes:
         mask = select_nodes(run, wish, nodes)
-        if wish.kind == "think":
+        if wish.kind == "cpu":
             spent = _measure_thinking(run, wish, nodes)
             nodes = shorten_thinking(nodes, (spent * (1 - wish.factor)).round().cast(pl.Int64))
         elif wish.kind == "call" and wish.factor == 0:

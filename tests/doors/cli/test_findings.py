@@ -64,7 +64,7 @@ def test_markdown_and_sarif(trace):
 
 
 def test_whatif(trace):
-    data = json.loads(sightline("whatif", trace, "--remove", "think:DataLoader", "--json").out)
+    data = json.loads(sightline("whatif", trace, "--remove", "cpu:DataLoader", "--json").out)
     found = json.loads(sightline("findings", trace, "--json").out)
     assert data["saved_ns"] == found[0]["gain_ns"]
     outcome = sightline("whatif", trace, "--scale", "kernel:gemm=2")

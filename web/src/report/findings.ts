@@ -41,7 +41,7 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
       h("dl", { class: "figures" }, ...figures)),
     h("p", {}, card.summary),
     where,
-    card.cause ? h("p", { class: "soft" }, card.cause) : null,
+    card.cause && !card.summary.toLowerCase().startsWith(card.cause.toLowerCase()) ? h("p", { class: "soft" }, card.cause) : null,
     card.evidence.length ? h("ul", { class: "evidence" }, ...card.evidence.slice(0, SHOWN).map((text) => h("li", {}, text))) : null,
     line("Fix", card.fix), line("Check", card.verify, true),
     h("details", {},

@@ -2,7 +2,7 @@
 
 import { amount, moment, share } from "../shared/format";
 import type { MemoryBlock } from "./data";
-import { h } from "../shared/dom";
+import { h, isTouched } from "../shared/dom";
 
 const WIDTH = 1200, HEIGHT = 420, LEFT = 84, TOP = 10, BOTTOM = 22;
 export const HUES = ["#4c78a8", "#e4a13b", "#59936b", "#b279a2", "#6db3c1", "#c9605a", "#9a8f84", "#8a94a3"];
@@ -17,7 +17,7 @@ export function memory(block: MemoryBlock): HTMLElement {
   const plot = h("canvas", { width: WIDTH, height: HEIGHT, class: "memory-plot", tabindex: 0, role: "img",
     "aria-label": `Allocated memory over ${block.events.toLocaleString("en-US")} events, at most ${amount("bytes", most)}` });
   const over = h("canvas", { width: WIDTH, height: HEIGHT, class: "memory-over", "aria-hidden": "true" });
-  const read = h("div", { class: "memory-read", "aria-live": "polite" }, "Point at a block, or use the arrow keys: what it holds, and the call stack that allocated it.");
+  const read = h("div", { class: "memory-read", "aria-live": "polite" }, isTouched() ? "Tap a block: what it holds, and the call stack that allocated it." : "Point at a block, or use the arrow keys: what it holds, and the call stack that allocated it.");
   // Where each column begins, from 0 to 1: by events, or by time.
   const byEvents = Array.from({ length: columns + 1 }, (_, column) => column / columns);
   const byTime = placeByTime(block.moments);
@@ -162,7 +162,7 @@ export function memory(block: MemoryBlock): HTMLElement {
   return h("section", { class: "memory" },
     h("p", { class: "note" }, ...used.map((kind) => colourKey(HUES[kind % HUES.length]!, block.kinds[kind]!)), colourKey(REST, "smaller blocks"), axis),
     h("div", { class: "memory-holder" }, plot, over), read,
-    h("p", { class: "note" }, `${block.events.toLocaleString("en-US")} events in ${columns.toLocaleString("en-US")} columns, each at its highest moment. Ctrl and the wheel zoom (or + and -), dragging moves, a double click shows all. ${block.bytes.length.toLocaleString("en-US")} blocks are drawn one by one.`));
+    h("p", { class: "note" }, `${block.events.toLocaleString("en-US")} events in ${columns.toLocaleString("en-US")} columns, each at its highest moment. ${isTouched() ? "" : "Ctrl and the wheel zoom (or + and -), dragging moves, a double click shows all. "}${block.bytes.length.toLocaleString("en-US")} blocks are drawn one by one.`));
 }
 
 /** What a colour stands for. */

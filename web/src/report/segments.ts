@@ -1,6 +1,6 @@
 // The picture of an allocator: each segment a row, its blocks where they lie.
 
-import { h } from "../shared/dom";
+import { h, isTouched } from "../shared/dom";
 import { amount, share } from "../shared/format";
 import type { SegmentsBlock } from "./data";
 import { HUES, colourKey } from "./memory";
@@ -18,7 +18,7 @@ export function segments(block: SegmentsBlock): HTMLElement {
   const span = WIDTH - LEFT - 8;
   const plot = h("canvas", { width: WIDTH, height, class: "segments", tabindex: 0, role: "img",
     "aria-label": `${rows} segments of the allocator, ${amount("bytes", block.bytes.reduce((a, b) => a + b, 0))} in all` });
-  const read = h("div", { class: "memory-read", "aria-live": "polite" }, "Point at a block, or use the arrow keys: what it holds, and the call stack that allocated it.");
+  const read = h("div", { class: "memory-read", "aria-live": "polite" }, isTouched() ? "Tap a block: what it holds, and the call stack that allocated it." : "Point at a block, or use the arrow keys: what it holds, and the call stack that allocated it.");
   const colour = (kind: number) => (kind > free ? MIXED : HUES[kind % HUES.length]!);
   const place = (i: number): [number, number, number] => {
     const x = LEFT + (span * block.at[i]!) / most;

@@ -2,9 +2,10 @@
 
 import { cell } from "../shared/format";
 import type { Cell, TableBlock, TableColumn } from "./data";
-import { copyButton, h, say } from "../shared/dom";
+import { breakable, copyButton, h, isNarrow, say } from "../shared/dom";
 
 const FIRST = 100;
+const LONG = 28; // letters of a name that may go on in the next line
 let made = 0;
 
 export interface Actions {
@@ -16,6 +17,16 @@ export interface Actions {
 
 export function table(block: TableBlock, actions: Actions): HTMLElement {
   return new Table(block, actions).element;
+}
+
+/** The columns for a phone: what a row is, then the number that counts, and last what is the same everywhere. */
+export function arrangeNarrow(block: TableBlock): TableColumn[] {
+  const varies = (c: TableColumn) => block.rows < 2 || c.values.some((value) => value !== c.values[0]);
+  const name = block.columns.find((c) => c.text && varies(c)) ?? block.columns[0];
+  const counts = block.columns.find((c) => c.name === block.sort && !c.text)
+    ?? block.columns.find((c) => c.heat) ?? block.columns.find((c) => /^(ns|bytes)$/.test(c.unit));
+  const place = (c: TableColumn) => (c === name ? 0 : c === counts ? 1 : varies(c) ? 2 : 3);
+  return [...block.columns].sort((a, b) => place(a) - place(b));
 }
 
 class Table {
@@ -33,7 +44,11 @@ class Table {
   private limit = FIRST;
   private fullNames = false;
 
-  constructor(private readonly block: TableBlock, private readonly actions: Actions) {
+  private readonly block: TableBlock;
+
+  constructor(given_: TableBlock, private readonly actions: Actions) {
+    const block = isNarrow() ? { ...given_, columns: arrangeNarrow(given_) } : given_;
+    this.block = block;
     this.order = Array.from({ length: block.rows }, (_, i) => i);
     const id = `table-${made++}`;
     const caption = h("h3", { id }, block.title);
@@ -133,7 +148,7 @@ class Table {
     const tr = h("tr", { class: row === this.chosen ? "chosen" : undefined });
     for (const column of this.block.columns) {
       const content = this.content(column, row);
-      const long = column.text && (typeof content === "string" ? content : (content.textContent ?? "")).length > 28;
+      const long = column.text && (typeof content === "string" ? content : (content.textContent ?? "")).length > LONG;
       const td = h("td", { class: column.text ? (long ? "text long" : "text") : "number" }, content);
       const value = column.values[row];
       if (column.heat && typeof value === "number") {
@@ -177,11 +192,12 @@ class Table {
 
   private named(column: TableColumn, row: number, value: unknown, full: string, cut: string): Node | string {
     if (this.block.action === "kernel" && column.name === "name") {
-      const open = h("button", { type: "button", class: "link", title: full.slice(0, 2000) }, cut);
+      const open = h("button", { type: "button", class: "link", title: full.slice(0, 2000) }, ...(cut.length > LONG ? breakable(cut) : [cut]));
       open.onclick = () => this.choose(row, String(value));
       return open;
     }
-    return cut === full ? full : h("span", { title: full.slice(0, 2000) }, cut);
+    if (cut === full) return column.text && full.length > LONG ? h("span", {}, ...breakable(full)) : full;
+    return h("span", { title: full.slice(0, 2000) }, ...breakable(cut));
   }
 
   /** Open a row's instances beside the rows; -1 closes them. */

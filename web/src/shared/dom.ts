@@ -31,6 +31,18 @@ function apply(element: Element, options: Options): void {
   }
 }
 
+/** A name that may go on in the next line after a mark, and not within a word. */
+export function breakable(text: string): Child[] {
+  const parts = text.match(/[^_<>,:(/.]+[_<>,:(/.]*|[_<>,:(/.]+/g) ?? [text];
+  return parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part]));
+}
+
+/** Whether the page has a phone's width. */
+export function isNarrow(): boolean { return matchMedia("(max-width: 46rem)").matches; }
+
+/** Whether it is used with a finger, which points at nothing. */
+export function isTouched(): boolean { return matchMedia("(hover: none)").matches; }
+
 /** Act as a fold opens: at once when its summary is clicked, since "toggle" comes a task later. */
 export function onOpening(fold: HTMLDetailsElement, act: () => void): void {
   let acted = false;

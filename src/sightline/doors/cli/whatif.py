@@ -2,11 +2,11 @@
 
 sightline whatif trace.json --remove 'memcpy:HtoD'
 sightline whatif trace.json --scale 'kernel:flash.*=0.5' --scale 'comm:.*=0.8'
-sightline whatif trace.json --remove 'think:DataLoader'   host time in ranges
+sightline whatif trace.json --remove 'cpu:DataLoader'   CPU time in ranges
 sightline whatif trace.json --remove 'call:Synchronize'   calls that wait
 sightline whatif trace.json --remove dataloader-starved   what a finding names
 
-Kinds: kernel, comm, memcpy, memset, graph, op, call, think. PATTERN: a regex.
+Kinds: kernel, comm, memcpy, memset, graph, op, call, cpu. PATTERN: a regex.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_a_call_that_sleeps_in_the_event_loop(tmp_path: Path) -> None:
         tmp_path, ((LOOP, SERVE), 3.1, 0.1), ((LOOP, PARSE), 1.0, 1.0), ((SELECT,), 0.9, 0.0)
     )
     assert found.title == "The event loop is blocked"
-    assert found.summary.startswith("For 60.0 % of the sampled time, 3.000 s, the event loop")
+    assert "holds the event loop for 60.0 % of the sampled time, 3.000 s" in found.summary
     assert "worker (server.py:11)" in found.summary
     assert "to_thread" in (found.fix or "")
     assert found.gain_ns == 3_000_000_000

@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield build_finding(
         RULE,
         f"A call that waits in {place} holds the event loop for {share} of the sampled time, "
-        f"{format_ns(first['value'])}: it serves nothing else meanwhile."
+        f"{format_ns(first['value'])}; the loop serves nothing else meanwhile."
         if looped
         else f"A thread waits in {place} for {share} of the sampled time, "
         f"{format_ns(first['value'])}, in a call such as sleep, recv or acquire.",

@@ -30,6 +30,7 @@ _UNITS = (
 )
 # Quantities that are traffic on the way into the unit before.
 _TRAFFIC = ("read by L1", "read", "written")
+_SAME_PCT = 0.05  # half of the last digit that is shown
 # What stands in a unit: the busiest figure is the bar beside them, and zeros say nothing.
 _SHOWN_NOTES = ("hit rate", "sectors per request", "bank conflicts", "wavefronts per request")
 
@@ -39,11 +40,20 @@ def name_limit(row: Mapping[str, Any] | None, stalls: pl.DataFrame | None) -> st
     wait = "" if stalls is None else _name_stall(stalls)
     if row is None or row["verdict"] is None:
         return wait
+    if row["verdict"] == "memory" and (unit := _name_busiest(row)) is not None:
+        return f"{unit} bounds it: {format_pct(row['memory_pct'])} of its peak. {wait}".rstrip()
     figures = {name: format_pct(row[name]) for name in ("sm_pct", "memory_pct")}
     parts = {n: f" ({row[n]})" if row[n] else "" for n in ("sm_part", "memory_part")}
     waves = "" if row["waves"] is None else f"{row['waves']:.2f}"
     said = _SENTENCES[row["verdict"]].format(**figures, **parts, waves=waves)
     return f"{said} {wait}".rstrip()
+
+
+def _name_busiest(row: Mapping[str, Any]) -> str | None:
+    """The unit of the memory that is as busy as the memory is said to be, if one is known to be."""
+    units = [(row[column], label) for label, column, levels in _UNITS if levels and row[column]]
+    pct, label = max(units, default=(0.0, None))
+    return label if row["memory_pct"] and abs(pct - row["memory_pct"]) < _SAME_PCT else None
 
 
 def _name_stall(stalls: pl.DataFrame) -> str:
