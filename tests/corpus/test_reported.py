@@ -118,12 +118,21 @@ CASES = (
 )
 
 
+def _is_hex_dump(path: Path) -> bool:
+    """Whether xxd wrote over a file, as it does where it is given two names."""
+    return path.is_file() and path.read_bytes().startswith(b"00000000: ")
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_what_the_screen_says(corpus: Path, case: Case) -> None:
     path = corpus.parent / "reported" / "inputs" / case.name
     if not path.exists():
         pytest.skip("the rebuilt reports are not there")
+    if _is_hex_dump(path / "metadata"):
+        pytest.skip(
+            "this copy of the input holds a hex dump in place of its metadata: copy it anew"
+        )
     outcome = sightline("report", "--no-html", path)
     said = outcome.said
     assert outcome.code == case.code, said
