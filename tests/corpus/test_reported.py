@@ -130,9 +130,7 @@ def test_what_the_screen_says(corpus: Path, case: Case) -> None:
     if not path.exists():
         pytest.skip("the rebuilt reports are not there")
     if _is_hex_dump(path / "metadata"):
-        pytest.skip(
-            "this copy of the input holds a hex dump in place of its metadata: copy it anew"
-        )
+        pytest.skip("its metadata was overwritten by a hex dump: copy the input anew")
     outcome = sightline("report", "--no-html", path)
     said = outcome.said
     assert outcome.code == case.code, said
