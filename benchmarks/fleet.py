@@ -23,6 +23,7 @@ import json
 import os
 import resource
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -160,6 +161,7 @@ def main() -> None:
     parser.add_argument("--skew", action="store_true")
     parser.add_argument("--captures", type=int, default=1)
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # clients and folders go with it
     with tempfile.TemporaryDirectory(prefix="f") as place, ExitStack() as stack:
         folder = Path(place)
         traces = write_traces(args.ranks, args.steps, folder / "traces")
