@@ -24,6 +24,14 @@ static void sleep_ms(int64_t ms) {
     if (ms > 0) usleep((useconds_t)(ms * 1000));
 }
 
+/* On the clock that all processes of the machine share, whatever the time of day is here. */
+static void note_start(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    printf("%lld\n", t.tv_sec * 1000000000LL + t.tv_nsec);
+    fflush(stdout);
+}
+
 static const char *find_value(const char *orders, const char *key) {
     const char *at = strstr(orders, key);
     return at ? at + strlen(key) : NULL;
@@ -34,6 +42,8 @@ static void record(const char *orders, const char *trace) {
     const char *start = find_value(orders, "PROFILE_START_TIME=");
     const char *length = find_value(orders, "ACTIVITIES_DURATION_MSECS=");
     if (!file || !start || !length) return;
+    sleep_ms(atoll(start) - now_ms());
+    note_start();
     sleep_ms(atoll(start) + atoll(length) - now_ms());
     char path[512];
     int size = (int)(strchr(file, '\n') - file) - (int)strlen(".json");

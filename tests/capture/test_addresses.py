@@ -40,6 +40,26 @@ def test_a_file_of_hosts_as_mpi_has_them(tmp_path: Path) -> None:
         names(Places(host_file=str(tmp_path / "none")))
 
 
+def test_all_that_a_name_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pods of a headless service; each shows the certificate of the service."""
+    pods = {"pods.default": ["10.0.0.7", "10.0.0.3"]}
+
+    def resolve(host: str, port: int, *_: object) -> list[tuple[object, ...]]:
+        if host not in pods:
+            raise OSError(-2, "Name or service not known")
+        return [(2, 1, 6, "", (address, int(port))) for address in pods[host]]
+
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", resolve)
+    found = list_addresses(Places("dns:pods.default:9000"), TOKEN, {})
+    assert [(a.host, a.port, a.certified) for a in found] == [
+        ("10.0.0.3", 9000, "pods.default"),
+        ("10.0.0.7", 9000, "pods.default"),
+    ]
+    with pytest.raises(RequestError, match="'other' is the name of no host") as caught:
+        names(Places("dns:other"))
+    assert caught.value.why == "name or service not known"
+
+
 @pytest.mark.parametrize("text", ["-oProxyCommand=x", "a b", "n1:0", "n1:70000", ":9"])
 def test_no_hosts(text: str) -> None:
     with pytest.raises(RequestError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 import sightline as sl
 from sightline.capture import node as nodes
+from sightline.capture.apart import Apart
 from sightline.capture.controller import Wanted, capture, look_around
 from sightline.capture.keeper import Keeper
 from sightline.capture.node import Node
@@ -64,6 +66,10 @@ def test_two_nodes_name_the_late_rank(tmp_path: Path) -> None:
         starts = {p.read_orders()["PROFILE_START_TIME"] for p in [*one.programs, *two.programs]}
         assert outcome.problems == []
         assert (one.left, two.left) == ([], [])
+        for node in (one, two):  # for which nobody waits
+            (kept,) = node.shelf.list_folders()
+            while not (kept / "fingerprint").exists():
+                time.sleep(0.05)
     # On one machine their clocks are one; nodes are told the same ms, or the next one.
     assert max(map(int, starts)) - min(map(int, starts)) <= 1
     assert outcome.uncertainty_ns < 50_000_000, format_ns(outcome.uncertainty_ns)
@@ -84,6 +90,18 @@ def test_who_listens(tmp_path: Path) -> None:
         (listener,) = node.ask().ask_data("GET", "/v1/node")["listeners"]
     assert (listener["pid"], listener["rank"], listener["job"]) == (program.pid, 5, "7")
     assert (listener["gpu"], listener["world_size"]) == ("3", 8)
+
+
+def test_some_processes(tmp_path: Path) -> None:
+    with run_node(tmp_path / "n", reduce=keep_raw) as node:
+        chosen, other = node.start(rank=0), node.start(rank=1)
+        node.wait_for(2)
+        told = Wanted(seconds=0.1, warm_up_s=0.0, pids=(chosen.pid,), traces="all")
+        outcome = record(node, tmp_path / "out", told)
+        assert [one["pid"] for one in outcome.nodes[0].state["expected"]] == [chosen.pid]
+        assert other.process.poll() is None
+        with pytest.raises(RequestError, match="none of these processes listens"):
+            record(node, tmp_path / "out", Wanted(seconds=0.1, warm_up_s=0.0, pids=(1,)))
 
 
 @pytest.mark.parametrize(
@@ -237,9 +255,22 @@ def test_a_node_that_does_not_answer(tmp_path: Path) -> None:
 def test_reduction_that_fails_is_said(tmp_path: Path) -> None:
     """A process of its own reduces; what it says last is why."""
     (tmp_path / "run.sightline").mkdir()
-    said = nodes.reduce_apart(tmp_path, {"no": "mark"})
+    said = Apart().reduce(tmp_path, {"no": "mark"})
     assert said is not None
     assert said.startswith("the ranks could not be reduced")
+
+
+def test_nothing_is_reduced_when_the_daemon_ends(tmp_path: Path) -> None:
+    apart = Apart()
+    said: list[str | None] = []
+    work = threading.Thread(target=lambda: said.append(apart.reduce(tmp_path, {})))
+    work.start()
+    while not apart._running and not said:
+        time.sleep(0.01)
+    apart.close()
+    work.join(20)
+    assert not work.is_alive()
+    assert apart.reduce(tmp_path, {}) == "the ranks could not be reduced: the daemon ends"
 
 
 def test_nothing_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -42,9 +42,13 @@ def listen(node: OwnNode, context: ssl.SSLContext | None = None) -> Iterator[int
 
 @contextmanager
 def asking(
-    port: int, token: str | None = TOKEN, context: ssl.SSLContext | None = None, host: str = ""
+    port: int,
+    token: str | None = TOKEN,
+    context: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+    certified: str | None = None,
 ) -> Iterator[Client]:
-    client = Client(Address("far", None, host or "127.0.0.1", port, token, context), 5)
+    client = Client(Address("far", None, host, port, token, context, certified), 5)
     try:
         yield client
     finally:
@@ -91,6 +95,14 @@ def test_tls(node: OwnNode, tmp_path: Path) -> None:
         # It is another host's certificate.
         with (
             asking(port, context=trusted, host="localhost") as client,
+            pytest.raises(InputError),
+        ):
+            client.ask("GET", "/v1/node")
+        # Found by a name, it must show that name's.
+        with asking(port, context=trusted, host="localhost", certified="127.0.0.1") as client:
+            assert client.ask_data("GET", "/v1/node")["node"] == "node"
+        with (
+            asking(port, context=trusted, certified="service") as client,
             pytest.raises(InputError),
         ):
             client.ask("GET", "/v1/node")

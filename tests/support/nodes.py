@@ -36,6 +36,7 @@ class OwnNode:
         self.shelf = Shelf(folder / "kept", GIGABYTE, options.pop("most", 5), least_free=0)
         name = options.pop("name", "node")
         self.node = Node(self.keeper, self.shelf, self.said.append, **options)
+        stack.callback(self.node.close)
         self.api = Api(self.node, name, Rules())
         self.server = UnixServer(sockets / "daemon.sock", self.api, for_all=False)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()

@@ -1,12 +1,13 @@
-"""Which daemons are asked: a list, a file of hosts, a job of Slurm, or this node's own."""
+"""Which daemons are asked: a list, a file of hosts, a job of Slurm, a name, or this node's own."""
 
 from __future__ import annotations
 
 import os
 import re
+import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sightline.capture.client import PORT, Address
@@ -20,6 +21,7 @@ from sightline.record.inline.daemon_socket import list_sockets
 _SLURM = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _PORT = re.compile(r"(.*?)(?::(\d{1,5}))?")
 _MOST_FILE = 1 << 20
+_BY_NAME = "dns:"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ def list_addresses(
     if places.sockets:
         return [Address(_name(path), Path(path)) for path in places.sockets]
     names = _list_hosts(places, env)
+    found_by = (places.hosts or "").removeprefix(_BY_NAME).partition(":")[0]
+    certified = found_by if (places.hosts or "").startswith(_BY_NAME) else None
     if names is None:
         return [_find_own()]
     if token is None:
@@ -48,7 +52,7 @@ def list_addresses(
             "daemons of other nodes are asked with their token, and there is none",
             hint=f"--token-file FILE (chmod 600)   or the variable {VARIABLE}",
         )
-    return [_make_address(name, places, token) for name in names]
+    return [replace(_make_address(n, places, token), certified=certified) for n in names]
 
 
 def _list_hosts(places: Places, env: Mapping[str, str]) -> list[str] | None:
@@ -61,11 +65,25 @@ def _list_hosts(places: Places, env: Mapping[str, str]) -> list[str] | None:
                 hint='--hosts "$(squeue -h -j JOB -o %N)"',
             )
         return expand_hosts(found)
+    if places.hosts is not None and places.hosts.startswith(_BY_NAME):
+        return _resolve(places.hosts.removeprefix(_BY_NAME))
     if places.hosts is not None:
         return _expand(places.hosts)
     if places.host_file is not None:
         return _read_host_file(places.host_file)
     return None
+
+
+def _resolve(text: str) -> list[str]:
+    """All that a name stands for: a headless service of Kubernetes has an address for each pod."""
+    host, _, port = text.partition(":")
+    try:
+        found = socket.getaddrinfo(host, port or PORT, socket.AF_INET, socket.SOCK_STREAM)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise RequestError(f"'{host}' is the name of no host", why=str(why).lower()) from error
+    places = {(str(where[0]), int(where[1])) for *_, where in found}
+    return [f"{address}:{number}" for address, number in sorted(places)]
 
 
 def _expand(text: str) -> list[str]:

@@ -34,6 +34,7 @@ class Address:
     port: int = PORT
     token: str | None = None
     context: ssl.SSLContext | None = None  # None: no TLS, which only loopback may do
+    certified: str | None = None  # the name in its certificate, where that is not the host
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,18 @@ class _UnixConnection(http.client.HTTPConnection):
         told = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
         if _PEER.unpack(told)[1] not in (0, os.geteuid()):
             raise PermissionError(1, "the daemon there is another user's")
+
+
+class _TlsConnection(http.client.HTTPSConnection):
+    def __init__(self, address: Address, timeout: float) -> None:
+        assert address.context is not None
+        super().__init__(address.host, address.port, timeout=timeout, context=address.context)
+        self._tls, self._certified = address.context, address.certified or address.host
+
+    def connect(self) -> None:
+        """To the host, which shows a certificate of the name by which it was found."""
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._certified)
 
 
 class Client:
@@ -134,9 +147,7 @@ class Client:
             return _UnixConnection(address.socket, self._timeout_s)
         if address.context is None:
             return http.client.HTTPConnection(address.host, address.port, timeout=self._timeout_s)
-        return http.client.HTTPSConnection(
-            address.host, address.port, timeout=self._timeout_s, context=address.context
-        )
+        return _TlsConnection(address, self._timeout_s)
 
     def _explain(self, error: Exception) -> tuple[str, str]:
         name = self.address.name

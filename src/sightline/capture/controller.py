@@ -73,6 +73,7 @@ class Wanted:
     wanted: tuple[str, ...] = ("shapes",)
     warm_up_s: float | None = None
     traces: str = WORST
+    pids: tuple[int, ...] = ()
 
 
 @dataclass
@@ -147,7 +148,7 @@ def capture(
     start_ns = time.time_ns() + round(lead_s * 1e9)
     request = CaptureRequest(
         identity, 0, wanted.seconds, warm_up_s, wanted.job, wanted.ranks,
-        wanted.steps, wanted.align, wanted.wanted,
+        wanted.steps, wanted.align, wanted.wanted, wanted.pids,
     )  # fmt: skip
     _begin(chosen, request, start_ns)
     begun = [node for node in chosen if not node.problem]
@@ -169,6 +170,7 @@ def _select(node: Asked, wanted: Wanted) -> list[dict[str, Any]]:
         for one in node.listeners
         if wanted.job in (None, one.get("job"))
         and (not wanted.ranks or one.get("rank") in wanted.ranks)
+        and (not wanted.pids or one.get("pid") in wanted.pids)
     ]
 
 
@@ -177,7 +179,9 @@ def _find_nobody(nodes: Sequence[Asked], wanted: Wanted) -> RequestError:
     jobs = sorted({str(one.get("job")) for node in nodes for one in node.listeners})
     if jobs:
         return RequestError(
-            f"nobody of job {wanted.job} listens" if wanted.job else "none of these ranks listens",
+            f"nobody of job {wanted.job} listens"
+            if wanted.job
+            else f"none of these {'processes' if wanted.pids else 'ranks'} listens",
             why=f"who listens is of {', '.join(jobs[:5])}",
             hint="Who there is:  sightline capture --who",
         )

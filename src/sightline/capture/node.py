@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.capture import shelf as shelves
+from sightline.capture.apart import Apart
 from sightline.capture.keeper import Handing, Keeper
 from sightline.capture.listeners import Listener
 from sightline.capture.request import CaptureRequest, find_bad_start
@@ -32,7 +30,6 @@ WAITING, RECORDING, REDUCING, DONE = "waiting", "recording", "reducing", "done"
 TRACE_S, STEPS_S = 60.0, 300.0
 # Between two looks for traces, times the ranks: a look takes 0.3 ms, so 3 % of a processor.
 _LOOK_S = 0.01
-_REDUCE_S = 600.0  # a node of eight ranks takes some seconds
 
 
 @dataclass
@@ -91,12 +88,20 @@ class Node:
         trace_s: float = TRACE_S,
     ) -> None:
         self.keeper, self.shelf, self._say = keeper, shelf, say
-        self._reduce = reduce_apart if reduce is None else reduce
+        self._apart = Apart()
+        self._reduce = self._apart.reduce if reduce is None else reduce
+        self._fingerprints = reduce is None
         self._trace_s = trace_s
         self._lock = threading.Lock()
         self._running: Capture | None = None
         self._known: dict[str, Capture] = {}
         remove_unfinished(shelf)
+
+    def close(self) -> None:
+        """End what is reduced; a capture that is being made is dropped, and nothing of it left."""
+        self._apart.close()
+        if (capture := self._running) is not None:
+            abandon(capture)
 
     def choose(self, request: CaptureRequest, may: Callable[[Listener], bool]) -> list[Listener]:
         """Whom a request is about. Raises RequestError where that is nobody."""
@@ -104,6 +109,8 @@ class Node:
         of_job = [one for one in listeners if request.job in (None, one.job)]
         if request.ranks:
             of_job = [one for one in of_job if one.identity.rank in request.ranks]
+        if request.pids:
+            of_job = [one for one in of_job if one.pid in request.pids]
         allowed = [one for one in of_job if may(one)]
         if allowed:
             return allowed
@@ -183,6 +190,8 @@ class Node:
             f"captured {capture.told} of {len(capture.listeners)} processes ({capture.why})"
             + (f"; {capture.problems[0]}" if capture.problems else "")
         )
+        if capture.history is None and self._fingerprints:
+            self._apart.fingerprint(capture.folder, {})  # for which nobody waits
 
     def _record(self, capture: Capture) -> None:
         request = capture.request
@@ -206,6 +215,8 @@ class Node:
         self._take_all(capture, [one for one in handing.told if one.pid in roots], roots)
         capture.state = REDUCING
         problem = self._reduce(capture.folder, describe_run(capture))
+        if problem is None and capture.history is not None:
+            problem = self._apart.fingerprint(capture.folder, describe_run(capture))
         if problem is not None:
             capture.problems.append(problem)
 
@@ -255,26 +266,6 @@ def describe_run(capture: Capture) -> dict[str, Any]:
             {"kind": "capture", "severity": "warning", "text": text} for text in capture.problems
         ],
     }
-
-
-def reduce_apart(folder: Path, facts: dict[str, Any]) -> str | None:
-    """Reduce a capture in a process of its own, behind all others; what went wrong, or None.
-
-    What it loads would be three times the daemon's own memory, for ever.
-    """
-    # Reading several ranks beside each other would take processors from the program.
-    env = {**os.environ, "POLARS_MAX_THREADS": "1", "SIGHTLINE_CACHE": str(folder / ".cache")}
-    words = [sys.executable, "-m", "sightline.capture.reduce", str(folder)]
-    try:
-        done = subprocess.run(  # noqa: S603  # our own module
-            words, input=json.dumps(facts), capture_output=True, text=True, errors="replace",
-            timeout=_REDUCE_S, check=False, env=env,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"the ranks could not be reduced: {error}"
-    if done.returncode == 0:
-        return None
-    return f"the ranks could not be reduced: {(done.stderr.strip() or 'killed').splitlines()[-1]}"
 
 
 def remove_unfinished(shelf: Shelf) -> None:

@@ -1,9 +1,9 @@
 """Reduces the traces of one capture, in a process of its own.
 
-    python -m sightline.capture.reduce DIR
+    python -m sightline.capture.reduce DIR ranks|fingerprint
 
 Reads what is known of the run from standard input, and leaves beside the traces what other nodes
-need of them (`shelf`). The daemon loads none of this.
+need of them (`shelf`): first the ranks, for which somebody waits. The daemon loads none of this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sightline.core.model.run import Run
 from sightline.core.whole_file import write_whole
 from sightline.errors import SightlineError
 from sightline.fleet.rank_file import RankFile, write_ranks
-from sightline.fleet.read import reduce_run
+from sightline.fleet.read import reduce_runs
 from sightline.fleet.reduce import Rank
 from sightline.record.collect import conditions, finishing
 from sightline.record.inline.torch_profiler import without_names
@@ -31,43 +31,42 @@ _NICE = 10  # behind the program whose node it is
 
 
 def reduce_capture(folder: Path, facts: dict[str, Any]) -> None:
-    """Write the run's facts, its ranks, and its fingerprint. Raises OSError, SightlineError."""
+    """Write the run's facts and its ranks. Raises OSError, SightlineError."""
     run = folder / RUN
     machine, devices = conditions.read_host(), conditions.list_gpus()
     facts = {**facts, "machine": machine, "gpus": devices}
-    history = facts.pop("history", None)
+    facts.pop("history", None)
     facts["notes"] = [*conditions.list_notes(machine, devices), *facts.get("notes", ())]
     run_folder.write_facts(run, f"{facts['host_mark']}-{os.getpid()}", facts)
     ranks: list[tuple[str, Rank]] = []
     lost: list[tuple[str, str]] = []
-    for trace in sorted(run.glob("*.torch-0.json")):
-        without_names(trace)
-        name = trace.name
-        if trace.stat().st_size > finishing.COMPRESS_ABOVE:
-            finishing.compress_trace(trace)
-            name += ".gz"
-        found = _reduce_trace(run / name)
+    for name, found in reduce_runs(map(_open_trace, sorted(run.glob("*.torch-0.json")))):
         if isinstance(found, str):
             lost.append((name, found))
         else:
             ranks += [(name, rank) for rank in found]
     write_whole(folder / RANKS, write_ranks(RankFile(ranks, lost)))
-    _write_fingerprint(folder, history)
 
 
-def _reduce_trace(trace: Path) -> list[Rank] | str:
+def _open_trace(trace: Path) -> tuple[str, Run | str]:
+    """A trace's name as it is kept, and its run, or why it cannot be read."""
     from sightline.opening.run import open_run
 
+    without_names(trace)
+    if trace.stat().st_size > finishing.COMPRESS_ABOVE:
+        finishing.compress_trace(trace)
+        trace = trace.with_name(f"{trace.name}.gz")
     try:
-        run: Run = open_run([str(trace)])
-        found = list(reduce_run(run))
+        return trace.name, open_run([str(trace)])
     except SightlineError as error:
-        return error.what if error.why is None else f"{error.what}: {error.why}"
-    return found or "neither device operations nor collectives were recorded"
+        return trace.name, error.what if error.why is None else f"{error.what}: {error.why}"
 
 
-def _write_fingerprint(folder: Path, history: dict[str, Any] | None) -> None:
-    """The node's ranks as a comparison needs them; a run without steps or operations has none."""
+def fingerprint_capture(folder: Path, history: dict[str, Any] | None) -> None:
+    """Write the node's ranks as a comparison needs them: none of a run without steps or operations.
+
+    Raises OSError.
+    """
     from sightline.compare.fingerprint import write_fingerprint
     from sightline.compare.sides import open_side
     from sightline.history.profiles import add_window
@@ -84,10 +83,14 @@ def _write_fingerprint(folder: Path, history: dict[str, Any] | None) -> None:
 
 
 def main() -> int:
-    """Reduce the capture that is named; the exit code, and why on standard error."""
+    """Reduce or fingerprint the capture that is named; the exit code, and why on standard error."""
     os.nice(_NICE)
     try:
-        reduce_capture(Path(sys.argv[1]), json.load(sys.stdin))
+        folder, facts = Path(sys.argv[1]), json.load(sys.stdin)
+        if sys.argv[2] == "ranks":
+            reduce_capture(folder, facts)
+        else:
+            fingerprint_capture(folder, facts.get("history"))
     except SightlineError as error:
         sys.stderr.write(f"{error.what}: {error.why}\n" if error.why else f"{error.what}\n")
         return 2

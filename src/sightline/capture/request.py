@@ -22,7 +22,7 @@ class CaptureRequest:
     """One capture. `start_ms` is of the epoch, on the clock of the daemon that is asked.
 
     `id`: 16 hex digits that no other capture has, so that a request that comes twice is one
-    capture. `job` None: all that listen. `ranks` empty: all of the job.
+    capture. `job` None: all that listen. `ranks` and `pids` empty: all of the job.
     """
 
     id: str
@@ -34,6 +34,7 @@ class CaptureRequest:
     steps: int = 0
     align: int = 100
     wanted: tuple[str, ...] = ("shapes",)
+    pids: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
         """As it is sent."""
@@ -54,6 +55,7 @@ def decode_request(body: bytes) -> CaptureRequest:
             steps=_take(told, "steps", int),
             align=_take(told, "align", int),
             wanted=tuple(_check(word, str) for word in told.get("wanted", ())[:8]),
+            pids=tuple(_check(pid, int) for pid in told.get("pids", ())[:_MOST_RANKS]),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise RequestError("this is no request for a capture", why=str(error)[:200]) from error

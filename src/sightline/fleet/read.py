@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sightline.core.model.declare import ImportOptions
@@ -13,13 +13,15 @@ from sightline.core.units import format_several
 from sightline.errors import InputError, SightlineError
 from sightline.fleet.align import cut_to_common
 from sightline.fleet.rank_file import list_rank_files, read_ranks
-from sightline.fleet.reduce import Rank, reduce_rank
+from sightline.fleet.reduce import Rank, reduce_ranks
 from sightline.fleet.reduce_host import HOST, reduce_host_rank
 from sightline.opening.paths import expand_paths
 from sightline.opening.run import open_run
 
 # Reading is compiled code that lets others run meanwhile; more at once need more memory only.
 _AT_ONCE = 2
+# Rows of runs that are reduced in one pass (ours: beside so many, what a question costs is little).
+_TOGETHER = 200_000
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ def lay_over(ranks: list[Rank], *, together: bool = False) -> list[Rank]:
 
 # Why a recording that can be read has nothing to compare.
 NO_DEVICE = "no GPU operation was recorded"
+NO_WORK = "neither device operations nor collectives were recorded"
 
 
 def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | str:
@@ -144,15 +147,63 @@ def reduce_recording(name: str, options: ImportOptions | None) -> list[Rank] | s
         run = open_run([name], options=options)
         found = list(reduce_run(run))
     except SightlineError as error:
-        return error.what if error.why is None else f"{error.what}: {error.why}"
+        return _explain(error)
     return found or NO_DEVICE
 
 
 def reduce_run(run: Run) -> Iterator[Rank]:
     """Each rank of a run that has device operations, or collectives of its hosts, reduced."""
     for number in sorted({part.rank for part in run.parts}):
-        parts = [part for part in run.parts if part.rank == number]
-        alone = Run(parts)
-        reduced = reduce_rank(alone, number) or reduce_host_rank(alone, number)
-        if reduced is not None:
-            yield reduced
+        alone = Run([part for part in run.parts if part.rank == number])
+        yield from reduce_ranks(alone) or _reduce_host(alone, number)
+
+
+def reduce_runs(
+    runs: Iterable[tuple[str, Run | str]], together: int = _TOGETHER
+) -> Iterator[tuple[str, list[Rank] | str]]:
+    """The ranks of each run, in their order, or why it has none; short ones are read together."""
+    held: list[tuple[str, Run | str]] = []
+    rows, ranks = 0, set[int]()
+    for name, run in runs:
+        if isinstance(run, Run):
+            more = run.rows("device_ops") + run.rows("host_ops")
+            theirs = {part.rank for part in run.parts}
+            if rows + more > together or ranks & theirs:
+                yield from _reduce_held(held)
+                held, rows, ranks = [], 0, set()
+            rows += more
+            ranks |= theirs
+        held.append((name, run))
+    yield from _reduce_held(held)
+
+
+def _reduce_held(
+    held: Sequence[tuple[str, Run | str]],
+) -> Iterator[tuple[str, list[Rank] | str]]:
+    every = [part for _, run in held if isinstance(run, Run) for part in run.parts]
+    both = Run([replace(part, recording_id=number) for number, part in enumerate(every)])
+    try:
+        found = {rank.rank: rank for rank in reduce_ranks(both)}
+    except SightlineError:  # one of them is damaged, and the others are not
+        found = {}
+    for name, run in held:
+        yield name, run if isinstance(run, str) else _take_ranks(run, found)
+
+
+def _take_ranks(run: Run, found: Mapping[int, Rank]) -> list[Rank] | str:
+    numbers = sorted({part.rank for part in run.parts})
+    if all(number in found for number in numbers):
+        return [found[number] for number in numbers]
+    try:
+        return list(reduce_run(run)) or NO_WORK
+    except SightlineError as error:
+        return _explain(error)
+
+
+def _reduce_host(run: Run, number: int) -> list[Rank]:
+    reduced = reduce_host_rank(run, number)
+    return [] if reduced is None else [reduced]
+
+
+def _explain(error: SightlineError) -> str:
+    return error.what if error.why is None else f"{error.what}: {error.why}"

@@ -47,7 +47,8 @@ def reduce_host_rank(run: Run, rank: int) -> Rank | None:
     works = parts.filter(~pl.col("part").is_in([PYTHON, COMMUNICATE]))
     work = works.select("rank", "start_ns", "end_ns", **on_device)
     world = run.table("recordings").get_column("world_size").max()
-    rows = list_segments(run, comm, work, work.clear(), begin).with_columns(
+    begins = pl.DataFrame({"rank": comm.get_column("rank").unique(), "begin_ns": begin})
+    rows = list_segments(run, comm, work, work.clear(), begins).with_columns(
         rank=pl.lit(rank, pl.Int64),
         op="name",
         group=pl.col("name").str.extract(r"^(\w+):"),  # which of the back end's, nothing says

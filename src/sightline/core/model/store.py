@@ -32,7 +32,7 @@ import polars as pl
 
 from sightline.core.model import unwritten
 from sightline.core.model.clock import Clock
-from sightline.core.model.columns import Table
+from sightline.core.model.columns import Table, write_constant
 from sightline.core.model.store_facts import check_facts
 from sightline.core.text import replace_surrogates
 from sightline.errors import StoreError
@@ -170,7 +170,7 @@ class Part:
         ]
         texts = [c for c, dtype in stored.items() if c in wanted and dtype == pl.Categorical]
         frame = rows.with_columns(
-            *(pl.lit(constants.get(c.name), c.dtype).alias(c.name) for c in absent),
+            *(write_constant(constants.get(c.name), c.dtype, c.name) for c in absent),
             *(pl.col(c).cast(pl.String) for c in texts),
             rank=pl.lit(self.rank, pl.Int64),
             recording_id=pl.lit(self.recording_id, pl.Int64),

@@ -3,6 +3,7 @@
 sightline capture --who                       who can be recorded
 sightline capture                             2 s of all on this node
 sightline capture --job 4711 --steps 3        three steps of a job's ranks
+sightline capture --pids 4242,4243            these processes of this node
 sightline capture --hosts 'node[01-16]' --token-file T --ca ca.pem
 sightline capture --hosts slurm               the nodes of this job
 
@@ -28,6 +29,7 @@ HELP = "record all ranks of a running job in step, and say who is slow"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="ID", help="only ranks of this job (--who names them)")
     parser.add_argument("--ranks", metavar="N,...", help="only these ranks")
+    parser.add_argument("--pids", metavar="N,...", help="only these processes")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--for", dest="length", metavar="T", help="record for this time (2s)")
     length.add_argument(
@@ -45,7 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", action="store_true", help="every allocation, too (slower)")
     parser.add_argument("--no-shapes", action="store_true", help="no shapes of inputs")
     parser.add_argument("--warm-up", metavar="T", help="of the profiler (5s; 0s without GPUs)")
-    parser.add_argument("--hosts", metavar="HOSTS", help="node[01-16],login1:9477, or slurm")
+    parser.add_argument(
+        "--hosts",
+        metavar="HOSTS",
+        help="node[01-16],login1:9477; slurm; or "
+        "dns:NAME, all that a name stands for, as a headless service of Kubernetes",
+    )
     parser.add_argument("--host-file", metavar="FILE", help="hosts, a line each, as MPI has them")
     parser.add_argument(
         "--socket", action="append", default=[], metavar="FILE", help="a daemon's own socket"
@@ -94,20 +101,20 @@ def _read_wanted(args: argparse.Namespace) -> Wanted:
     from sightline.core.units import parse_duration_ns
     from sightline.errors import RequestError
 
-    ranks = [text.strip() for text in args.ranks.split(",")] if args.ranks else []
-    if not all(text.isascii() and text.isdecimal() for text in ranks):
-        raise RequestError(f"--ranks {args.ranks} are no ranks", hint="Write  --ranks 0,7")
+    ranks = _read_numbers("--ranks", args.ranks, "ranks")
+    pids = _read_numbers("--pids", args.pids, "processes")
     words = [*(w for w in ("memory", "stacks") if getattr(args, w))]
     words += [] if args.no_shapes else ["shapes"]
     wanted = Wanted(
         args.job,
-        tuple(map(int, ranks)),
+        ranks,
         parse_duration_ns(args.length) / 1e9 if args.length else 2.0,
         args.steps,
         args.align,
         tuple(words),
         parse_duration_ns(args.warm_up) / 1e9 if args.warm_up else None,
         args.traces,
+        pids,
     )
     problem = find_problem(
         CaptureRequest(
@@ -118,6 +125,15 @@ def _read_wanted(args: argparse.Namespace) -> Wanted:
     if problem is not None:
         raise RequestError("this capture is not possible", why=problem)
     return wanted
+
+
+def _read_numbers(option: str, given: str | None, what: str) -> tuple[int, ...]:
+    from sightline.errors import RequestError
+
+    texts = [text.strip() for text in given.split(",")] if given else []
+    if not all(text.isascii() and text.isdecimal() and len(text) < 10 for text in texts):
+        raise RequestError(f"{option} {given} are no {what}", hint=f"Write  {option} 0,7")
+    return tuple(map(int, texts))
 
 
 def _fire(nodes: list[Asked], name: str) -> int:

@@ -93,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
         keeper = Keeper([door.rstrip("/")])
         stack.callback(keeper.close)
         node = Node(keeper, shelf, _say)
+        stack.callback(node.close)
         triggers = Triggers(node, armed, Window(), _say)
         api = Api(node, socket.gethostname(), rules, triggers.fire)
         place = Path(args.socket or name_socket())
@@ -114,7 +115,6 @@ def run(args: argparse.Namespace) -> int:
         _announce(args, place, servers, folder)
         _watch(args, armed, triggers, ends)
         _say("ends")
-        _finish(node)
     return 0
 
 
@@ -232,14 +232,6 @@ def _announce(args: argparse.Namespace, place: Any, servers: list[Any], folder: 
     if len(servers) > 1:
         host, port = servers[1].server_address[:2]
         _say(f"answers those who know the token at {host}:{port}")
-
-
-def _finish(node: Node) -> None:
-    """A capture that is being made is dropped: what programs write of it is removed."""
-    from sightline.capture.node import abandon
-
-    if node.running is not None:
-        abandon(node.running)
 
 
 def _say(text: str) -> None:

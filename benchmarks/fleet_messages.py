@@ -1,0 +1,169 @@
+"""What a capture costs who asks for it: one controller, many nodes that answer at once.
+
+    python benchmarks/fleet_messages.py --nodes 1250
+
+Each node is an address of a stand-in that speaks the daemons' protocol over TLS, in a process of
+its own, and has eight ranks of a job of `tests/support/many_ranks.py`, reduced once and numbered
+anew. On one node a rank is late. Printed is the controller's processor time and memory, which do
+not depend on how long nodes take; the wall holds the stand-in's work, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests")]
+
+from sightline.capture import controller  # noqa: E402
+from sightline.capture.addresses import Places, list_addresses  # noqa: E402
+from sightline.capture.api import Reply  # noqa: E402
+from sightline.capture.client import Client  # noqa: E402
+from sightline.capture.server import NetServer, make_context  # noqa: E402
+from sightline.fleet.rank_file import RankFile, write_ranks  # noqa: E402
+from sightline.fleet.read import reduce_recordings  # noqa: E402
+from support import many_ranks  # noqa: E402
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+EACH, LATE_NODE, LATE_RANK, LATE_NS = 8, 17, 3, 400_000
+PER_PORT = 50  # a daemon has 64 connections at most
+
+
+def reduce_job(folder: Path, late: bool) -> list[Any]:
+    """The ranks of one node's job."""
+    causes = (many_ranks.Cause(many_ranks.HOST, LATE_RANK, LATE_NS),) if late else ()
+    job = many_ranks.Program(EACH, steps=4, causes=causes)
+    list(many_ranks.write_ranks(job, folder))
+    return reduce_recordings([str(folder)]).ranks
+
+
+def renumber(ranks: list[Any], node: int, nodes: int) -> bytes:
+    """The same job as one of many nodes': its groups are its own."""
+    own = pl.concat_str(pl.lit(f"{node}-"), pl.col("members"))
+    made = [
+        replace(
+            rank,
+            rank=rank.rank + EACH * node,
+            world_size=EACH * nodes,
+            rows=rank.rows.with_columns(pl.col("rank") + EACH * node, members=own),
+        )
+        for rank in ranks
+    ]
+    return write_ranks(RankFile([(f"rank{rank.rank}", rank) for rank in made], []))
+
+
+class StandIn:
+    """All nodes: which one is asked says the path that it was given, the port and the turn."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        usual, late = (reduce_job(folder / str(kind), kind) for kind in (False, True))
+        self._folder, self._begun, self._lock = folder, 0, threading.Lock()
+        for node in range(nodes):
+            data = renumber(late if node == LATE_NODE else usual, node, nodes)
+            (folder / f"{node}.data").write_bytes(data)
+
+    def answer(self, method: str, path: str, body: bytes, user: int) -> Reply:
+        """As `api.Api` does."""
+        if path == "/v1/clock":
+            return Reply(200, {"time_ns": time.time_ns()})
+        if path == "/v1/node":
+            listeners = [{"rank": rank, "job": "1", "pid": rank} for rank in range(EACH)]
+            told = {"node": "n", "time_ns": 0, "has_gpu": False, "capturing": None}
+            return Reply(200, {**told, "listeners": listeners})
+        if method == "POST":
+            return Reply(202, {"state": "waiting", "expected": list(range(EACH))})
+        if path.endswith("/ranks"):
+            with self._lock:
+                node, self._begun = self._begun, self._begun + 1
+            return Reply(200, file=self._folder / f"{node}.data")
+        return Reply(200, {"state": "done", "told": EACH, "files": {}, "problems": []})
+
+
+def make_certificate(folder: Path) -> tuple[str, str]:
+    """For 127.0.0.1."""
+    key, certificate = str(folder / "key"), str(folder / "certificate")
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=n"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+    subprocess.run(["openssl", *words.split(), *names], check=True, capture_output=True)
+    return certificate, key
+
+
+def serve(folder: Path, nodes: int) -> None:
+    """Answer until standard input ends; the ports are printed."""
+    stand_in = StandIn(folder, nodes)
+    context = make_context(str(folder / "certificate"), str(folder / "key"))
+    ports = []
+    for _ in range(-(-nodes // PER_PORT)):
+        server = NetServer("127.0.0.1", 0, SimpleNamespace(answer=stand_in.answer), TOKEN, context)
+        threading.Thread(target=server.serve_forever, args=(1.0,), daemon=True).start()
+        ports.append(server.server_address[1])
+    print(json.dumps(ports), flush=True)
+    sys.stdin.read()
+
+
+def main() -> None:
+    """Print what each part of one capture took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1250)
+    parser.add_argument("--serve", type=Path)
+    args = parser.parse_args()
+    if args.serve:
+        serve(args.serve, args.nodes)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        certificate, _ = make_certificate(folder)
+        words = [sys.executable, __file__, "--nodes", str(args.nodes), "--serve", place]
+        server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert server.stdout is not None
+        ports = json.loads(server.stdout.readline())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+        kinds = list_addresses(Places(hosts, ca=certificate), TOKEN)
+        chosen = [kinds[node // PER_PORT] for node in range(args.nodes)]
+        clients = [Client(replace(one, name=f"n{n}")) for n, one in enumerate(chosen)]
+        try:
+            report(clients, folder)
+        finally:
+            server.communicate()
+
+
+def report(clients: list[Client], folder: Path) -> None:
+    """One capture, and what it took."""
+    used, wall = time.process_time(), time.monotonic()
+    nodes = controller.look_around(clients)
+    lost = [node.problem for node in nodes if node.problem]
+    print(f"{len(nodes)} nodes looked at, {len(lost)} lost {lost[:1]}")
+    print(f"  processor {time.process_time() - used:.1f} s, wall {time.monotonic() - wall:.1f} s")
+    worst = max(node.uncertainty_ns for node in nodes) / 1e6
+    print(f"  clocks known to {worst:.1f} ms at worst")
+    used, wall = time.process_time(), time.monotonic()
+    out = folder / "out"
+    out.mkdir()
+    wanted = controller.Wanted(seconds=0.1, warm_up_s=0.0, traces=controller.NONE)
+    outcome = controller.capture(nodes, wanted, out, print)
+    assert outcome.answer is not None
+    print(f"{len(outcome.answer.job.ranks)} ranks: {len(outcome.problems)} problems")
+    print(f"  processor {time.process_time() - used:.1f} s, wall {time.monotonic() - wall:.1f} s")
+    first = outcome.answer.verdict.stragglers.row(0, named=True)
+    print(f"  first: ranks {first['ranks']}, {first['cause']}")
+    sent = sum(path.stat().st_size for path in out.iterdir())
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"  memory {most} MB, received {sent / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

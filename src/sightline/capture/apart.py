@@ -1,0 +1,70 @@
+"""Reduces captures in processes of their own, behind all others, one at a time for each.
+
+What they load would be three times the daemon's own memory, for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+MOST_S = 600.0  # a node of eight ranks takes some seconds
+
+
+class Apart:
+    """The processes of a node, none of which outlives it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._is_closed = False
+
+    def reduce(self, folder: Path, facts: dict[str, Any]) -> str | None:
+        """Leave the ranks of a capture beside its traces; what went wrong, or None."""
+        problem = self._work(folder, "ranks", facts)
+        return None if problem is None else f"the ranks could not be reduced: {problem}"
+
+    def fingerprint(self, folder: Path, facts: dict[str, Any]) -> str | None:
+        """Leave the capture's fingerprint beside its ranks; what went wrong, or None."""
+        problem = self._work(folder, "fingerprint", facts)
+        return None if problem is None else f"no fingerprint was made: {problem}"
+
+    def close(self) -> None:
+        """End what runs; nothing is begun any more."""
+        with self._lock:
+            self._is_closed = True
+            for process in self._running:
+                process.kill()
+
+    def _work(self, folder: Path, work: str, facts: dict[str, Any]) -> str | None:
+        # Reading several ranks beside each other would take processors from the program.
+        env = {**os.environ, "POLARS_MAX_THREADS": "1", "SIGHTLINE_CACHE": str(folder / ".cache")}
+        words = [sys.executable, "-m", "sightline.capture.reduce", str(folder), work]
+        try:
+            with self._lock:
+                if self._is_closed:
+                    return "the daemon ends"
+                process = subprocess.Popen(  # noqa: S603  # our own module
+                    words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE, text=True, errors="replace", env=env,
+                )  # fmt: skip
+                self._running.add(process)
+        except OSError as error:
+            return str(error)
+        with process:
+            try:
+                _, told = process.communicate(json.dumps(facts), timeout=MOST_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                told = f"it took more than {MOST_S:g} s"
+            finally:
+                with self._lock:
+                    self._running.discard(process)
+        if process.returncode == 0:
+            return None
+        return (told.strip() or "killed").splitlines()[-1]

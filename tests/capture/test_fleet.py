@@ -1,0 +1,51 @@
+"""Daemons and clients that are processes of their own, by `benchmarks/fleet.py`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FLEET = Path(__file__).parents[2] / "benchmarks" / "fleet.py"
+pytestmark = [
+    pytest.mark.campaign,
+    pytest.mark.timing,
+    pytest.mark.skipif(shutil.which("cc") is None, reason="the clients are compiled"),
+]
+
+
+def play(*words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(FLEET), *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def read_figure(pattern: str, text: str) -> float:
+    found = re.search(pattern, text)
+    assert found, text
+    return float(found[1])
+
+
+def test_nodes_whose_clocks_are_apart() -> None:
+    """Eight nodes, evenly up to 50 ms ahead and behind, and 64 ranks, of which one is late."""
+    told = play("--ranks", "64", "--nodes", "8", "--skew")
+    assert "64 of 64 ranks on 8 nodes" in told
+    assert "problems: 0 []" in told
+    assert "left: 0" in told
+    assert "clocks within what is stated: 8 of 8" in told
+    assert "first: ranks [17], host late; planted: 17" in told
+    assert read_figure(r"starts within ([\d.]+) ms", told) < 50
+
+
+def test_one_capture_after_another() -> None:
+    """The daemon's memory stays where it is, and nothing is left where programs write."""
+    told = play("--ranks", "8", "--nodes", "1", "--captures", "30")
+    held = [float(mb) for mb in re.findall(r"\d+: ([\d.]+) MB of daemons, 0 files left", told)]
+    assert len(held) == 29
+    assert held[-1] < 1.1 * held[4]
