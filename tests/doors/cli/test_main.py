@@ -120,13 +120,16 @@ HEAVY = {"concurrent.futures", "email", "importlib.metadata", "inspect", "loggin
 }  # fmt: skip
 
 
+_CORE = ("text", "talk", "cleanup", "installation", "optional_packages")
+
+
 @pytest.mark.parametrize("word", ["--version", "--help"])
 def test_what_is_typed_first_loads_nothing_that_takes_time(word: str, tmp_path: Path) -> None:
     printed, modules = loaded(word, cache=tmp_path)
     assert "sightline" in printed
     assert modules & HEAVY == set()
     ours = {m for m in modules if m.startswith("sightline.") and ".cli" not in m}
-    core = {f"sightline.core.{m}" for m in ("text", "talk", "cleanup", "installation")}
+    core = {f"sightline.core.{m}" for m in _CORE}
     rooms = {"sightline.core", "sightline.doors"}
     assert ours <= {"sightline.errors", "sightline.version", *rooms, *core}
 

@@ -6,7 +6,7 @@ sightline sql gpu-history "SELECT device_id, max(power_w) FROM gpus GROUP BY 1"
 sightline tables                     the tables and their columns
 
 The table kernel_labels has the short name that all screens give a kernel:
-"SELECT label, count(*) FROM device_ops JOIN kernel_labels USING (name) GROUP BY 1"
+"SELECT DISTINCT label FROM device_ops JOIN kernel_labels USING (name)"
 
 A folder of sightline watch has gpus, instances, processes, host, links, events,
 devices and counters: a row a reading, with a column per metric.
