@@ -121,8 +121,11 @@ def test_rows_that_are_none_are_counted(tmp_path: Path) -> None:
 
 
 def test_no_row_at_all(tmp_path: Path) -> None:
+    header = API.splitlines()[0]
+    with pytest.raises(DamagedError, match="it has a header and no row"):
+        read(tmp_path, header + "\n")
     with pytest.raises(DamagedError, match="no row of it is whole"):
-        read(tmp_path, API.splitlines()[0] + "\n")
+        read(tmp_path, f"{header}\nx,y\n")
 
 
 def test_damage(tmp_path: Path) -> None:
