@@ -64,6 +64,11 @@ def _fit_around(text: str, start: int, end: int, width: int) -> str:
     return f"{text[:head]}…{own}…{text[len(text) - tail :] if tail else ''}"
 
 
+def name_file(path: str | None) -> str:
+    """The last part of a path, of Windows' too; '' of none."""
+    return (path or "").replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def capitalize(sentence: str) -> str:
     """A sentence with a capital at its begin, and nothing else changed, as names may be in it."""
     return sentence[:1].upper() + sentence[1:]

@@ -210,7 +210,7 @@ def order_behind_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame
         return nodes
     waits = waits.select(*process, at="end_ns", known="node", waited="wait").sort("at")
     ops = nodes.filter(is_op(nodes), pl.col("launch").is_not_null())
-    called = nodes.select(*process, at="start_ns").with_columns(pl.col("pid").cast(pl.Int64))
+    called = nodes.select(*process, at="start_ns")
     ops = ops.select("node", "prev", "wait", "start_ns", "stream_id", "device_id", "launch")
     ops = ops.hstack(take_rows(called, ops.get_column("launch"))).sort("at")
     ops = ops.join_asof(waits, on="at", by=process, check_sortedness=False).drop_nulls("known")

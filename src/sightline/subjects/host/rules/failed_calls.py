@@ -106,12 +106,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"{format_several(count, 'call')} failed, the first of them {first['name']} with "
         f"{name_error(first['return_value'])}: what was recorded is not the program that is meant.",
-        Evidence(
-            [
-                f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
-                for row in failed.head(_MOST).iter_rows(named=True)
-            ]
-        ),
+        Evidence(_list_calls(failed)),
         Advice(
             fix=f"{precise}; {look}" if precise else look,
             verify="sightline findings AFTER: this is gone",
@@ -122,6 +117,14 @@ def check(run: Run) -> Iterator[Finding]:
         states_limit=True,
         is_asked=no_launch or bool(codes & STICKY),
     )
+
+
+def _list_calls(failed: pl.DataFrame) -> list[str]:
+    """'3 × cudaLaunchKernel: 222 (…)', those that failed first."""
+    return [
+        f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
+        for row in failed.head(_MOST).iter_rows(named=True)
+    ]
 
 
 def _count_launches(run: Run) -> tuple[int, bool]:
@@ -152,12 +155,7 @@ def _remark_on_trials(failed: pl.DataFrame, count: int, launched: int) -> Findin
         f"{format_count(count)} of {format_several(launched, 'launch', 'launches')} asked for more "
         "registers or threads than fit, and did nothing; the program went on. A library that tunes "
         "itself tries such shapes.",
-        Evidence(
-            [
-                f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
-                for row in failed.head(_MOST).iter_rows(named=True)
-            ]
-        ),
+        Evidence(_list_calls(failed)),
         Advice(
             fix="where a library tunes itself, keep what it found between runs (QUDA: "
             f"QUDA_RESOURCE_PATH), and record with it there; else {_PRECISE[_TOO_LARGE]}",
@@ -177,12 +175,7 @@ def _remark_on_frees(failed: pl.DataFrame, count: int) -> Finding:
         RULE,
         f"{format_several(count, 'call')} of {' and '.join(names)} failed: what was to be freed is "
         "no pointer of the GPU's memory. That memory stays taken; what ran is not in doubt.",
-        Evidence(
-            [
-                f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
-                for row in failed.head(_MOST).iter_rows(named=True)
-            ]
-        ),
+        Evidence(_list_calls(failed)),
         Advice(
             fix="free each pointer once, by the call that belongs to what made it (cudaFree for "
             "cudaMalloc, cudaFreeHost for pinned memory, free for malloc)",

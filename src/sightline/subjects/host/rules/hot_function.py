@@ -39,7 +39,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.text import fit_text
+from sightline.core.text import fit_text, name_file
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.timeline.host_functions import IDLE, WAIT, list_host_functions
@@ -198,7 +198,7 @@ def _advise_waiting(waits: pl.DataFrame) -> str:
 
 
 def _name(row: dict[str, Any]) -> str:
-    file = _shorten(row["file"])
+    file = name_file(row["file"])
     place = f" ({file})" if file and row["line"] is None else ""
     if file and row["line"] is not None:
         place = f" ({file}:{row['line']})"
@@ -216,11 +216,7 @@ def _name_caller(row: dict[str, Any]) -> str:
     if not own or own == row["function"]:
         return ""
     line = "" if row["own_line"] is None else f":{row['own_line']}"
-    return f", called by {own} ({_shorten(row['own_file'])}{line})"
-
-
-def _shorten(file: str | None) -> str:
-    return (file or "").replace("\\", "/").rsplit("/", 1)[-1]
+    return f", called by {own} ({name_file(row['own_file'])}{line})"
 
 
 def _describe(row: dict[str, Any], whole: int, unit: str) -> str:

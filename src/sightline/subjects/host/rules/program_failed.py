@@ -34,6 +34,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.text import capitalize
 from sightline.core.units import format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
@@ -70,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         fix = "mend the error"
     yield build_finding(
         RULE,
-        f"{text[:1].upper()}{text[1:].rstrip('.')}. What was recorded is the beginning of a "
+        f"{capitalize(text).rstrip('.')}. What was recorded is the beginning of a "
         "program that failed.",
         Evidence([], where={TOO_LITTLE: "the program failed: nothing shows that this comes again"}),
         Advice(
@@ -91,7 +92,7 @@ def _note_end(run: Run, text: str) -> Iterator[Finding]:
         return  # whoever records ends it so
     yield build_finding(
         RULE,
-        f"{text[:1].upper()}{text[1:].rstrip('.')}. It had run "
+        f"{capitalize(text).rstrip('.')}. It had run "
         f"{format_several(run.rows('device_ops'), 'GPU operation')} by then, which the other "
         "findings are about.",
         Evidence([]),

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
+from sightline.core.text import name_file
 from sightline.core.units import format_ns, format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.timeline.hot_stacks import list_waiting
@@ -57,12 +58,12 @@ def check(run: Run) -> Iterator[Finding]:
     if first["value"] < LEAST_NS or 100 * first["value"] < LEAST_PCT * whole:
         return
     looped = first["looped"] > _MOSTLY * first["value"]
-    place = f"{first['function']} ({_shorten(first['file'])}:{first['line']})"
+    place = f"{first['function']} ({name_file(first['file'])}:{first['line']})"
     share = format_pct(100 * first["value"] / whole)
     held = sum_column(lines, "looped") if looped else first["value"]
     evidence = [
         f"{format_pct(100 * row['value'] / whole)} {row['function']} "
-        f"({_shorten(row['file'])}:{row['line']}), {format_ns(row['value'])}"
+        f"({name_file(row['file'])}:{row['line']}), {format_ns(row['value'])}"
         for row in lines.head(MAX_ROWS).iter_rows(named=True)
         if 100 * row["value"] >= whole
     ]
@@ -90,7 +91,3 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
     )
-
-
-def _shorten(file: str | None) -> str:
-    return (file or "").replace("\\", "/").rsplit("/", 1)[-1]

@@ -70,16 +70,18 @@ def find_runtime(run: Run, claim: Claim) -> Runtime | None:
     return rows[int(mine.mode().sort().item(0))]
 
 
-def split_by_runtime(run: Run, claim: Claim) -> list[Claim]:
+def split_by_runtime(run: Run, claim: Claim) -> list[tuple[Claim, Runtime | None]]:
     """The gaps in which most samples are of such a runtime, and the others; one where all are."""
     inside = _list_runtimes_there(run, claim)
-    if inside.is_empty():
-        return [claim]
-    share = inside.group_by("start_ns").agg(pl.col("runtime").is_not_null().mean())
-    mine = share.filter(pl.col("runtime") > 0.5).get_column("start_ns").implode()
-    is_mine = pl.col("start_ns").is_in(mine)
-    parts = [claim.select_part(run, is_mine), claim.select_part(run, ~is_mine)]
-    return parts if parts[0].cost_ns and find_runtime(run, parts[0]) else [claim]
+    if not inside.is_empty():
+        share = inside.group_by("start_ns").agg(pl.col("runtime").is_not_null().mean())
+        mine = share.filter(pl.col("runtime") > 0.5).get_column("start_ns").implode()
+        is_mine = pl.col("start_ns").is_in(mine)
+        held = claim.select_part(run, is_mine)
+        if held.cost_ns and (runtime := find_runtime(run, held)):
+            rest = claim.select_part(run, ~is_mine)
+            return [(held, runtime), (rest, find_runtime(run, rest))]
+    return [(claim, find_runtime(run, claim))]
 
 
 def _list_runtimes_there(run: Run, claim: Claim) -> pl.DataFrame:

@@ -66,6 +66,7 @@ from sightline.timeline.host_ranges import (
     measure_long_thinking,
 )
 from sightline.timeline.idle import list_system_waits
+from sightline.timeline.runtimes import Runtime
 from sightline.timeline.sleeps import list_states
 from sightline.timeline.world import read_world
 
@@ -119,25 +120,23 @@ def check(run: Run) -> Iterator[Finding]:
     if every is None:
         return
     if every.host_op is None:
-        for some in split_by_runtime(run, every):
-            named = [some] if find_runtime(run, some) else split_by_function(run, some)
-            for each in named:
+        for some, runtime in split_by_runtime(run, every):
+            for each in [some] if runtime else split_by_function(run, some):
                 if each.cost_ns:
-                    yield from _describe(run, each)
+                    holds = runtime if each is some else find_runtime(run, each)
+                    yield from _describe(run, each, holds)
         return
     held = every.is_in_host_op
     for part in (held, ~held):
         claim = every.select_part(run, part)
         if claim.cost_ns:
-            yield from _describe(run, claim)
+            yield from _describe(run, claim, find_runtime(run, claim))
 
 
-def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
-
+def _describe(run: Run, mine: Claim, runtime: Runtime | None) -> Iterator[Finding]:
     waits = list_system_waits(run)
     variants = find_variants(run, mine.host_op, mine.gaps)
     lines = [*describe_thinking(run, mine), *(variants.lines if variants else ())]
-    runtime = find_runtime(run, mine)
     sampled = None if mine.place or runtime else find_function(run, mine)
     place = mine.place or sampled
     # Of Python it is not known whether its own code or the interpreter's callees took the time.
@@ -154,6 +153,18 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
     loads = _is_next_batch(run, mine)
     if loads:
         lines = [*lines, _HANDS_OVER]
+
+    title = _name(runtime.deed if runtime else None, place)
+    if runtime:
+        fix = runtime.avoid
+    elif loads:
+        title, fix = "Waiting for the DataLoader", LOAD_AHEAD
+    elif on_its_own:
+        title, fix = _ON_ITS_OWN, (_KEEP_PAGES if managed else "") + _shorten_own(run)
+    elif variants and variants.nothing:
+        fix = _leave_to_gpu(variants)
+    else:
+        fix = _advise(run, mine, place, lines)
 
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         shorter = shorten_thinking(nodes, measure_long_thinking(run, nodes, mine.gaps, waits))
@@ -181,15 +192,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
             calls=mine.calls,
         ),
         Advice(
-            fix=runtime.avoid
-            if runtime
-            else LOAD_AHEAD
-            if loads
-            else (_KEEP_PAGES if managed else "") + _shorten_own(run)
-            if on_its_own
-            else _leave_to_gpu(variants)
-            if variants and variants.nothing
-            else _advise(run, mine, place, lines),
+            fix=fix,
             verify="sightline stats idle AFTER: total_ns of host_late",
             cause=f"by its CPU samples the thread was in {runtime.runtime}"
             if runtime and not mine.place
@@ -198,11 +201,7 @@ def _describe(run: Run, mine: Claim) -> Iterator[Finding]:
             sources=("HolisticTraceAnalysis: host_wait",),
         ),
         confidence="medium",
-        title="Waiting for the DataLoader"
-        if loads
-        else _ON_ITS_OWN
-        if on_its_own
-        else _name(runtime.deed if runtime else None, place),
+        title=title,
     )
     if mine.place and re.search(_PROMPTS, mine.place):
         found = replace(

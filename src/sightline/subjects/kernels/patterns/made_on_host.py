@@ -10,9 +10,10 @@ from math import prod
 
 import polars as pl
 
-from sightline.core.algebra.lookup import find_rows
+from sightline.core.algebra.intervals import measure_cover_between
+from sightline.core.model.run import Run
 from sightline.roofline.operators.arguments import read_json
-from sightline.subjects.kernels.patterns.calls import Calls
+from sightline.subjects.kernels.patterns.calls import Calls, list_calls
 from sightline.subjects.kernels.patterns.declare import Pattern, keep_nothing, make_matches
 from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
@@ -37,13 +38,15 @@ def _find(calls: Calls) -> pl.DataFrame:
     uploads = calls.kernels.filter(pl.col("name").str.contains(_UPLOAD)).get_column("call")
     if uploads.is_empty():
         return make_matches(())
-    known = pl.concat([_list_right_before(calls, uploads), _list_made(calls).get_column("call")])
+    known = pl.concat(
+        [_list_right_before(calls, uploads), calls.run.once(_list_made).get_column("call")]
+    )
     return keep_nothing(calls.table.filter(pl.col("call").is_in(known.implode())))
 
 
 def _list_ranges(calls: Calls) -> pl.DataFrame:
     """Where threads make these tensors: from the first operator that does to the copy."""
-    return _list_made(calls).select(*_THREAD, start_ns="made_ns", end_ns="sent_ns")
+    return calls.run.once(_list_made).select(*_THREAD, start_ns="made_ns", end_ns="sent_ns")
 
 
 def _list_right_before(calls: Calls, uploads: pl.Series) -> pl.Series:
@@ -59,16 +62,19 @@ def _list_right_before(calls: Calls, uploads: pl.Series) -> pl.Series:
     return uploads.filter(moved.is_not_null())
 
 
-def _list_made(calls: Calls) -> pl.DataFrame:
-    """The copies' calls, with `made_ns` and `sent_ns`: rank, pid, tid, call."""
-    copies = _list_copies(calls)
+def _list_made(run: Run) -> pl.DataFrame:
+    """The copies' calls, with `made_ns` and `sent_ns`: rank, pid, tid, call.
+
+    Operators take at least half of the time from the first that makes such a tensor to the copy.
+    """
     nothing = pl.DataFrame(
         schema={"call": pl.Int64, "made_ns": pl.Int64, "sent_ns": pl.Int64}
         | dict.fromkeys(_THREAD, pl.Int64)
     )
-    if copies.height < _LEAST_TIMES:
+    calls = list_calls(run)
+    copies = None if calls is None else _list_copies(calls)
+    if calls is None or copies is None or copies.height < _LEAST_TIMES:
         return nothing
-    run = calls.run
     host = run.columns("host_ops", _HOST)
     names = list_host_names(run)
     made = host.filter((host.get_column("layer") == "op") & names.match(_MAKES))
@@ -85,14 +91,20 @@ def _list_made(calls: Calls) -> pl.DataFrame:
         made.with_columns(elements=_count_elements(made.get_column("input_shapes")))
         .drop_nulls("elements")
         .select(*_THREAD, "elements", made_ns="start_ns", done_ns="end_ns")
+        .sort("made_ns")
     )
-    inside = (
-        sent.join(makers, on=[*_THREAD, "elements"])
-        .filter(pl.col("made_ns") >= pl.col("since_ns"), pl.col("done_ns") <= pl.col("start_ns"))
-        .group_by("call", *_THREAD)
-        .agg(pl.col("made_ns").min(), sent_ns=pl.col("start_ns").first())
+    inside = sent.sort("since_ns").join_asof(
+        makers,
+        left_on="since_ns",
+        right_on="made_ns",
+        by=[*_THREAD, "elements"],
+        strategy="forward",
+        check_sortedness=False,
     )
-    kept = inside.filter(_is_busy(host, names.match(r"^aten::"), inside))
+    inside = inside.filter(pl.col("done_ns") <= pl.col("start_ns")).rename({"start_ns": "sent_ns"})
+    ops = host.filter((host.get_column("layer") == "op") & names.match(r"^aten::"))
+    worked = measure_cover_between(inside, "made_ns", "sent_ns", ops, _THREAD)
+    kept = inside.filter(2 * worked >= inside.get_column("sent_ns") - inside.get_column("made_ns"))
     return kept.select(nothing.columns) if kept.height >= _LEAST_TIMES else nothing
 
 
@@ -127,28 +139,6 @@ def _count_elements(shapes: pl.Series) -> pl.Series:
         for text in texts.drop_nulls().unique().to_list()
     }
     return texts.replace_strict(counts, default=None, return_dtype=pl.Int64)
-
-
-def _is_busy(host: pl.DataFrame, of_tensors: pl.Series, made: pl.DataFrame) -> pl.Series:
-    """Whether operators take at least half of the time from the first maker to the copy."""
-    ops = host.filter((host.get_column("layer") == "op") & of_tensors)
-    ops = ops.select(*_THREAD, "start_ns", "end_ns")
-    both = made.with_row_index("row").join(ops, on=_THREAD)
-    both = both.filter(
-        pl.col("start_ns") >= pl.col("made_ns"), pl.col("end_ns") <= pl.col("sent_ns")
-    )
-    # Operators nest: only what each adds behind the ones before it counts.
-    until = pl.col("end_ns").cum_max().shift(1).over("row")
-    own = pl.col("end_ns") - pl.max_horizontal("start_ns", until.fill_null(0))
-    spent = (
-        both.sort("row", "start_ns")
-        .select("row", own=own)
-        .group_by("row")
-        .agg(pl.col("own").clip(0).sum())
-    )
-    rows = pl.int_range(made.height, dtype=pl.UInt32, eager=True)
-    taken = spent.get_column("own").gather(find_rows(spent.get_column("row"), rows)).fill_null(0)
-    return 2 * taken >= made.get_column("sent_ns") - made.get_column("made_ns")
 
 
 PATTERNS = (

@@ -8,11 +8,11 @@ from sightline.core.model.columns import number, pct, real, text
 from sightline.core.model.declare import Analysis, Param
 from sightline.core.model.run import Run
 from sightline.core.model.stall_classes import classify_stall
+from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.errors import MissingDataError, RequestError
 
 _RATIO = "smsp__average_warps_issue_stalled_"
 _RATIO_END = "_per_issue_active.ratio"
-_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
 
 ANALYSIS = Analysis(
     "stalls",
@@ -83,7 +83,7 @@ def _counters(run: Run) -> pl.DataFrame:
         .filter(pl.col("instance_id").is_null() & pl.col("value").is_not_nan())
         .select("kernel_id", "metric", "value")
     )
-    whole = totals.filter(pl.col("metric") == _LATENCY).select("kernel_id", whole="value")
+    whole = totals.filter(pl.col("metric") == WARP_LATENCY).select("kernel_id", whole="value")
     return (
         totals.filter(
             pl.col("metric").str.starts_with(_RATIO) & pl.col("metric").str.ends_with(_RATIO_END)

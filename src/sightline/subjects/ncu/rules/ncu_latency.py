@@ -57,17 +57,19 @@ def _hit(case: Case) -> Hit | None:
 
 def _advise(hit: Hit) -> str:
     """More warps help only where there is room for them, and even work where they end apart."""
-    known = hit.case.get(WARP_LATENCY) is not None
-    look = f"{'check its stall reasons (sightline stats stalls)' if known else RECORD_STALLS}; "
+    has_stalls = hit.case.get(WARP_LATENCY) is not None
+    look = "check its stall reasons (sightline stats stalls)" if has_stalls else RECORD_STALLS
+    look += "; "
     independent = "more independent loads and arithmetic per thread (unroll, several items each)"
     active = hit.case.get(_OCCUPANCY)
     if active is not None and active >= _FULL_PCT:
         return f"{look}{independent}: an SM holds all the warps that it can"
-    fits = read_limits_and_launch(hit.case.facts)
-    if active is not None and fits and compute_occupancy(*fits).pct >= active + _UNEVEN_POINTS:
+    known = read_limits_and_launch(hit.case.facts)
+    fits = 0.0 if known is None else compute_occupancy(*known).pct
+    if active is not None and fits >= active + _UNEVEN_POINTS:
         return (
             f"{look}{_UNEVEN}, or {independent}; the launch's shape allows more warps than are "
-            f"active ({format_pct(compute_occupancy(*fits).pct)}, {format_pct(active)})"
+            f"active ({format_pct(fits)}, {format_pct(active)})"
         )
     return f"{look}more warps per SM, or {independent}"
 

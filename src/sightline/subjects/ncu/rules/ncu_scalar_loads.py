@@ -40,16 +40,14 @@ from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.roofline.placement import LATENCY_PCT
+from sightline.subjects.ncu._loads import REQUESTS, SECTORS, USED_BYTES, WHOLE_SECTOR
 
 RULE = Rule("ncu-scalar-loads", "Loads of one word a thread", explains=("ncu-busiest-unit", *WAITS))
 
-_OF_LOADS = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
-_REQUESTS, _SECTORS = _OF_LOADS.format("requests"), _OF_LOADS.format("sectors")
-_USED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
 _WAIT = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
 # Four bytes of 32 neighboring threads are four sectors of 32 bytes (Kernel Profiling Guide, "Memory
 # Tables"); some lie on a border, and some are of warps at an edge (ours).
-_LEAST_SECTORS, _MOST_SECTORS, _WHOLE_SECTOR = 3.5, 5.0, 28.0
+_LEAST_SECTORS, _MOST_SECTORS = 3.5, 5.0
 _MOST_PCT = 50.0
 
 
@@ -57,13 +55,13 @@ def _hit(case: Case) -> Hit | None:
     now = case.busiest
     if now is None or now.unit != DRAM or not LATENCY_PCT <= now.pct < LIMIT_PCT:
         return None
-    requests, sectors = case.get(_REQUESTS), case.get(_SECTORS)
+    requests, sectors = case.get(REQUESTS), case.get(SECTORS)
     wait, latency = case.get(_WAIT), case.get(WARP_LATENCY)
     if not requests or sectors is None or wait is None or not latency:
         return None
     if not _LEAST_SECTORS <= sectors / requests <= _MOST_SECTORS:
         return None
-    if (case.get(_USED_BYTES) or _WHOLE_SECTOR) < _WHOLE_SECTOR:
+    if (case.get(USED_BYTES) or WHOLE_SECTOR) < WHOLE_SECTOR:
         return None
     share = 100 * wait / latency
     if share <= _MOST_PCT:
@@ -80,8 +78,8 @@ def _hit(case: Case) -> Hit | None:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(*UNITS[DRAM], _REQUESTS, _SECTORS, _WAIT, WARP_LATENCY),
-    more=(_USED_BYTES,),
+    metrics=(*UNITS[DRAM], REQUESTS, SECTORS, _WAIT, WARP_LATENCY),
+    more=(USED_BYTES,),
     record="--section MemoryWorkloadAnalysis_Tables --section WarpStateStats",
     summary="{}: too few bytes are under way.",
     fix="load 16 bytes a thread (float4, uint4), or several words before the first of them is "

@@ -40,6 +40,7 @@ from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import make_findings
 from sightline.diagnosis.stall_advice import WARP_LATENCY, advise_on_stall
+from sightline.subjects.ncu._loads import REQUESTS, SECTORS, USED_BYTES, WHOLE_SECTOR
 
 _FOR_LOADS = "long_scoreboard"
 _WIDEN = (
@@ -53,17 +54,14 @@ SHARE_PCT = 30.0
 LINE_PCT = 10.0
 # A warp's load of one byte a thread asks for one sector of 32 bytes, and uses all of it; of two
 # bytes for two (Nsight Compute, Kernel Profiling Guide, "Memory Tables": sectors per request).
-_OF_LOADS = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
-_REQUESTS, _SECTORS = _OF_LOADS.format("requests"), _OF_LOADS.format("sectors")
-_USED_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
-_NARROW_SECTORS, _WHOLE_SECTOR = 2.2, 28
+_NARROW_SECTORS = 2.2
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and reason."""
     every = load_cases(
-        run, (WARP_LATENCY,), "--section WarpStateStats", (_REQUESTS, _SECTORS, _USED_BYTES)
+        run, (WARP_LATENCY,), "--section WarpStateStats", (REQUESTS, SECTORS, USED_BYTES)
     )
     if not every:
         return
@@ -112,8 +110,8 @@ def _find_narrow(cases: Sequence[Case]) -> dict[int, int]:
     """The kernels whose loads from global memory are of one or two bytes a thread, and how many."""
     found = {}
     for case in cases:
-        requests, sectors, used = (case.get(m) for m in (_REQUESTS, _SECTORS, _USED_BYTES))
-        if not requests or sectors is None or used is None or used < _WHOLE_SECTOR:
+        requests, sectors, used = (case.get(m) for m in (REQUESTS, SECTORS, USED_BYTES))
+        if not requests or sectors is None or used is None or used < WHOLE_SECTOR:
             continue
         if sectors <= _NARROW_SECTORS * requests:
             found[case.kernel_id] = max(1, round(sectors / requests))
