@@ -87,6 +87,8 @@ CHECKERS = {
     ),
     "gcm_checks": '[{"health_check": "check_dcgmi_diag", "result": 2, "_msg": "GPU 3 failed"}]\n'
     '[{"health_check": "check_ssh", "result": 0, "_msg": "", "end_time": 1772359201.5}]\n',
+    "xpu_smi_health": '{"device_list": [{"device_id": 0, "memory_health": {"status": "OK", '
+    '"description": "well"}}, {"device_id": 1, "power_health": {"status": "Critical"}}]}',
     "zeus_tables": '{"measurements": [{"power_limit": 300, "energy": 2053.5, "time": 9.5}, '
     '{"power_limit": 275, "energy": 2051.0, "time": 10.0}]}',
     "gpud_states": json.dumps(

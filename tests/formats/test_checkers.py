@@ -198,6 +198,92 @@ Successfully ran diagnostic for group.
 """
 
 
+XPU_2 = {
+    "device_list": [
+        {
+            "device_id": 0,
+            "core_temperature": {
+                "status": "OK",
+                "throttle_threshold": 105,
+                "shutdown_threshold": 130,
+                "description": "Values for all the temperature sensors are healthy.",
+            },
+            "power_health": {"status": "Unknown", "description": "Health cannot be determined."},
+            "unsupported_item_health": {"status": "Unknown", "description": "Unsupported."},
+        },
+        {
+            "device_id": 1,
+            "memory_health": {"status": "Critical", "description": "Memory is failing"},
+            "frequency_health": {"status": "Warning", "description": "throttled: thermal"},
+        },
+    ]
+}
+# The guides of XPU Manager 1 (xpumcli health -l) and 2 print these forms.
+XPU_1_TABLE = """\
++------------------------------+-------------------------------------------------------------------+
+| Device ID                    | 0                                                                 |
++------------------------------+-------------------------------------------------------------------+
+| 1. GPU Core Temperature      | Status: Ok                                                        |
+|                              | Description: All temperature sensors are healthy.                 |
+|                              | Throttle Threshold: 105 Celsius Degree                            |
+|                              | Custom Threshold: -1                                              |
++------------------------------+-------------------------------------------------------------------+
+| 5. Xe Link Port              | Status: Critical                                                  |
+|                              | Description: Xe Link ports 0/1 and 0/2 are                        |
+|                              | down                                                              |
++------------------------------+-------------------------------------------------------------------+
+"""
+XPU_2_TABLE = """\
++--------------------------------+--------------------------------------------------------------+
+| Component                      | Value                                                        |
++--------------------------------+--------------------------------------------------------------+
+| Device ID                      | 3                                                            |
++--------------------------------+--------------------------------------------------------------+
+| [ core_temperature ]           |                                                              |
+| status                         | Warning                                                      |
+| throttle_threshold             | 100                                                          |
+| description                    | Unhealthy temperature sensor value, 101.00 >= 100 (threshold)|
++--------------------------------+--------------------------------------------------------------+
+| [ unsupported_item_health ]    |                                                              |
+| status                         | Unknown                                                      |
+| description                    | Unsupported.                                                 |
++--------------------------------+--------------------------------------------------------------+
+"""
+
+
+def test_xpu_smi_health(tmp_path: Path) -> None:
+    assert read(tmp_path / "health.json", XPU_2) == [
+        ("check-passed", "core temperature", 0,
+            "core temperature passed: Values for all the temperature sensors are healthy."),
+        ("check-skipped", "power", 0, "power was skipped: Health cannot be determined."),
+        ("check-failed", "memory", 1, "memory failed: Memory is failing"),
+        ("check-warning", "frequency", 1, "frequency warns: throttled: thermal"),
+    ]  # fmt: skip
+    one = {"device_id": 2, "memory": {"status": "Ok", "description": "well"}}
+    assert read(tmp_path / "one.json", one) == [
+        ("check-passed", "memory", 2, "memory passed: well")
+    ]
+    assert read(tmp_path / "old.txt", XPU_1_TABLE) == [
+        ("check-passed", "core temperature", 0,
+            "core temperature passed: All temperature sensors are healthy."),
+        ("check-failed", "xe link port", 0,
+            "xe link port failed: Xe Link ports 0/1 and 0/2 are down"),
+    ]  # fmt: skip
+    assert read(tmp_path / "new.txt", XPU_2_TABLE) == [
+        ("check-warning", "core temperature", 3,
+            "core temperature warns: Unhealthy temperature sensor value, 101.00 >= 100 (threshold)"),  # noqa: E501
+    ]  # fmt: skip
+
+
+def test_a_part_without_a_known_status_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "health.json"
+    parts = {"memory": {"status": "OK"}, "power": {"status": "Purple"}, "frequency": {}}
+    path.write_text(json.dumps({"device_id": 0, **parts}))
+    run = sightline.open(str(path))
+    assert run.table("device_events").height == 1
+    assert run.table("quality").filter(kind="damaged_lines").get_column("count").to_list() == [2]
+
+
 def test_dcgms_table(tmp_path: Path) -> None:
     assert read(tmp_path / "diag.txt", TABLE) == [
         ("check-passed", "deployment/nvml library", None, "deployment/nvml library passed"),

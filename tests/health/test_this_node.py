@@ -212,6 +212,35 @@ def test_amd_smi_and_dcgm_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ("other-tools", "GPU 0") in said
 
 
+def test_xpu_smi_is_asked_where_no_other_vendor_has_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, root = tmp_path / "bin", tmp_path / "root"
+    health = {"device_id": 1, "memory_health": {"status": "Critical", "description": "failing"}}
+    found = [
+        {"device_id": n, "device_name": "Intel(R) Data Center GPU Max 1550", "uuid": f"u{n}"}
+        for n in range(2)
+    ]
+    programs.mkdir()
+    (programs / "xpu-smi").write_text(
+        "#!/bin/sh\n"
+        f"case $1 in health) echo '{json.dumps({'device_list': [health]})}' ;;\n"
+        f"discovery) echo '{json.dumps({'device_list': found})}' ;; esac\n"
+    )
+    (programs / "xpu-smi").chmod(0o755)
+    for number in range(3):
+        device = root / f"sys/bus/pci/devices/0000:{0x10 + number:02x}:00.0"
+        write(device / "vendor", "0x8086\n")
+        write(device / "class", "0x030200\n")
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    node = read_this_node(root=root)
+    assert [(gpu.vendor, gpu.uuid) for gpu in node.gpus] == [("intel", "u0"), ("intel", "u1")]
+    said = {(name, where) for _, name, where, _ in list_problems(node)}
+    assert ("other-tools", "GPU 1") in said
+    assert node.values["gpus by PCIe"] == 3 and node.values["gpus by xpu-smi"] == 2
+    assert "gpu-count" in {name for name, _ in said}
+
+
 def test_nvbandwidth_is_run_at_medium_level(
     nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,7 +122,13 @@ def _match_jobs(args: argparse.Namespace, incidents: list[Incident]) -> Matched 
     run = open_run(args.jobs, options=ImportOptions(keep_identity=True), same_job=True)
     if not run.rows("jobs"):
         raise MissingDataError("there are no jobs in what was given with --jobs")
-    return match_jobs(list_jobs(run), incidents)
+    jobs = list_jobs(run)
+    if not jobs:
+        raise MissingDataError(
+            "no job that was given with --jobs says when it began",
+            hint="sacct --parsable2 --format=JobID,State,Start,End,NodeList,AllocTRES",
+        )
+    return match_jobs(jobs, incidents)
 
 
 def _find_exposure(args: argparse.Namespace) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""What other checkers found: DCGM diagnostics, NHC (Azure, LBNL), gpud and gcm, as recordings."""
+"""What other checkers found: DCGM diagnostics, NHC, gpud, gcm and xpu-smi, as recordings."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _judge_others(node: Node) -> Iterator[Verdict]:
 CHECKS = (
     Check(
         "other-tools",
-        "what DCGM's diagnostics, NHC, gpud and gcm found",
+        "what DCGM's diagnostics, NHC, gpud, gcm and xpu-smi found",
         "as they say",
-        "dcgmi diag --json; nhc.log; gpud's /v1/states; gcm's sinks",
+        "dcgmi diag --json; nhc.log; gpud's /v1/states; gcm's sinks; xpu-smi health -l -j",
         "see the tool's own advice",
         judge_node=_judge_others,
     ),

@@ -6,6 +6,9 @@ and which jobs ended for a reason that no log has.
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -83,13 +86,15 @@ def name_node(name: str) -> str:
 def match_jobs(jobs: Sequence[Job], incidents: Sequence[Incident]) -> Matched:
     """Each incident against the jobs that ran on its node then."""
     by_node: dict[str, list[Job]] = {}
-    for job in jobs:
+    for job in sorted(jobs, key=lambda job: job.start_ns):
         for node in job.nodes:
             by_node.setdefault(node, []).append(job)
+    nodes = {node: _NodeJobs.of(mine) for node, mine in by_node.items()}
     struck: list[Struck] = []
     elsewhere: list[Incident] = []
     for incident in incidents:
-        found = list(_find_struck(by_node.get(name_node(incident.node), ()), incident))
+        mine = nodes.get(name_node(incident.node))
+        found = list(_find_struck(mine, incident)) if mine else []
         struck += found
         if not found:
             elsewhere.append(incident)
@@ -98,13 +103,29 @@ def match_jobs(jobs: Sequence[Job], incidents: Sequence[Incident]) -> Matched:
     return Matched(struck, unexplained, elsewhere)
 
 
-def _find_struck(jobs: Sequence[Job], incident: Incident) -> Iterator[Struck]:
+class _NodeJobs(NamedTuple):
+    """The jobs of one node by their start, and the latest end of each and all before it."""
+
+    jobs: list[Job]
+    starts: list[int]
+    latest_ends: list[float]
+
+    @classmethod
+    def of(cls, jobs: list[Job]) -> _NodeJobs:
+        ends = (math.inf if job.end_ns is None else job.end_ns + SPACING_NS for job in jobs)
+        return cls(jobs, [job.start_ns for job in jobs], list(itertools.accumulate(ends, max)))
+
+
+def _find_struck(node: _NodeJobs, incident: Incident) -> Iterator[Struck]:
+    """The jobs that ran then, by their start: none before the first that lasted so long."""
     at = incident.time_ns
     if at is None:
         return
-    for job in jobs:
+    last = bisect.bisect_right(node.starts, at)
+    first = bisect.bisect_left(node.latest_ends, at, hi=last)
+    for job in node.jobs[first:last]:
         # A job's end may be written before the log's line, or minutes behind it.
-        if not job.start_ns <= at <= (at if job.end_ns is None else job.end_ns + SPACING_NS):
+        if job.end_ns is not None and job.end_ns + SPACING_NS < at:
             continue
         is_near = job.end_ns is not None and abs(job.end_ns - at) <= SPACING_NS
         yield Struck(job, incident, is_near and job.state in _ERRORS)

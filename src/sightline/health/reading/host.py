@@ -37,12 +37,16 @@ def _read(path: Path) -> str | None:
 
 
 def _count_gpus(node: Node, root: Path) -> None:
-    """NVIDIA's and AMD's GPUs as PCIe has them: what NVML no longer sees is still there."""
+    """GPUs as PCIe has them: what NVML no longer sees is still there.
+
+    Intel's count where xpu-smi named some: a processor's own graphics is on the bus, too.
+    """
+    counted = {"nvidia", "amd"} | {gpu.vendor for gpu in node.gpus}
     folder = root / "sys" / "bus" / "pci" / "devices"
     counts: dict[str, int] = {}
     for device in sorted(folder.glob("*")) if folder.is_dir() else ():
         vendor = _VENDORS.get(_read(device / "vendor") or "")
-        if vendor in ("nvidia", "amd") and (_read(device / "class") or "")[:6] in _CLASSES:
+        if vendor in counted and (_read(device / "class") or "")[:6] in _CLASSES:
             counts[vendor] = counts.get(vendor, 0) + 1
     if counts.get("nvidia") and not node.gpus:
         # The driver does not show what the bus has: the worst of all contradictions.
