@@ -14,6 +14,8 @@ from sightline.health.node import Node
 
 # Those of which the driver's own verdict is said first.
 _FIRST = ("recovery-action", "gpu-lost", "xid", "gpu-count")
+# What a grade says of a node.
+WORDS = {FAIL: "UNHEALTHY", WARN: "DEGRADED", PASS: "HEALTHY", UNCHECKED: "NOT CHECKED"}
 
 
 class Judged(NamedTuple):

@@ -13,7 +13,7 @@ from sightline.core.page.declare import Block
 from sightline.core.text import make_printable
 from sightline.core.units import format_several
 from sightline.health.check import FAIL, PASS, UNCHECKED, WARN
-from sightline.health.judge import Judged, count_states, grade
+from sightline.health.judge import WORDS, Judged, count_states, grade
 from sightline.health.node import Node
 from sightline.version import __version__
 from sightline.views.html.page import SCHEMA, load_template
@@ -26,7 +26,8 @@ def write_node_page(node: Node, judged: Sequence[Judged]) -> bytes:
     counts = count_states(judged)
     name = make_printable(node.name) or "node"
     about = ", ".join(f"{format_several(n, 'check')} {state}" for state, n in counts.items() if n)
-    return _write(f"{name}: {grade(judged)}", about, list(_make_blocks(node, judged)))
+    title = f"{name}: {WORDS[grade(judged)].lower()}"
+    return _write(title, about, list(_make_blocks(node, judged)))
 
 
 def write_fleet_page(nodes: Sequence[Mapping[str, Any]]) -> bytes:
@@ -73,6 +74,17 @@ def _make_blocks(node: Node, judged: Sequence[Judged]) -> Iterator[Block]:
                 yield blocks.make_text(f"Fix: {one.check.fix}")
     if node.gpus:
         yield _tabulate_gpus(node)
+    made = [one for one in judged if grade([one]) != UNCHECKED]
+    if made:
+        yield _tabulate_checks(made)
+    left = [one for one in judged if grade([one]) == UNCHECKED]
+    if left:
+        title = f"Not checked: {format_several(len(left), 'check')}"
+        yield blocks.make_group(title, [_tabulate_unmade(left)])
+
+
+def _tabulate_checks(judged: Sequence[Judged]) -> Block:
+    """Checks that were made, the worst first."""
     rows = [
         {
             "check": one.check.name,
@@ -80,7 +92,6 @@ def _make_blocks(node: Node, judged: Sequence[Judged]) -> Iterator[Block]:
             "what": one.check.what,
             "speaks_at": one.check.threshold,
             "source": one.check.source,
-            "not_checked": next((v.text for v in one.list_verdicts(UNCHECKED)), None),
         }
         for one in sorted(judged, key=lambda one: _ORDER[grade([one])])
     ]
@@ -90,10 +101,22 @@ def _make_blocks(node: Node, judged: Sequence[Judged]) -> Iterator[Block]:
         text("what", "what it looks at"),
         text("speaks_at", "from where on it speaks"),
         text("source", "who says so"),
-        text("not_checked", "why it could not be made"),
     )
-    schema = {"not_checked": pl.String}
-    yield blocks.make_table("Checks", pl.DataFrame(rows, schema_overrides=schema), columns)
+    return blocks.make_table("Checks", pl.DataFrame(rows), columns)
+
+
+def _tabulate_unmade(judged: Sequence[Judged]) -> Block:
+    """Checks that could not be made, and why."""
+    rows = [
+        {"check": one.check.name, "what": one.check.what, "why": one.verdicts[0].text}
+        for one in judged
+    ]
+    columns = (
+        text("check", "its name"),
+        text("what", "what it looks at"),
+        text("why", "why it could not be made"),
+    )
+    return blocks.make_table("Checks that were not made", pl.DataFrame(rows), columns)
 
 
 _SHOWN = (

@@ -106,8 +106,14 @@ def _make_blocks(
     if advice is not None:
         yield _tabulate_manners(advice)
     if plan.used <= MOST_OF_ONE_MACHINE:
-        for line in write_script(list_steps(plan)).splitlines():
-            yield blocks.make_text(" ".join(line.split()))
+        lines = [line.partition(" # ") for line in write_script(list_steps(plan)).splitlines()]
+        rows = [
+            {"command": " ".join(words.split()), "what": why.strip() or None}
+            for words, _, why in lines
+        ]
+        columns = (text("command", "what to type"), text("what", "what it does"))
+        frame = pl.DataFrame(rows, schema_overrides={"what": pl.String})
+        yield blocks.make_table("Commands, in this order", frame, columns)
 
 
 def _name_group(gpu: CutGpu, first: int) -> str:

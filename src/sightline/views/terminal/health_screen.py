@@ -9,10 +9,9 @@ from typing import Any
 from sightline.core.text import clean_text
 from sightline.core.units import format_several
 from sightline.health.check import FAIL, PASS, UNCHECKED, WARN, Check
-from sightline.health.judge import Judged, count_states, grade
+from sightline.health.judge import WORDS, Judged, count_states, grade
 from sightline.health.node import ELSEWHERE, Node
 
-_WORDS = {FAIL: "UNHEALTHY", WARN: "DEGRADED", PASS: "HEALTHY", UNCHECKED: "NOT CHECKED"}
 _MOST_PLACES = 8  # of one check that are listed
 
 
@@ -22,8 +21,7 @@ def draw_health(node: Node, judged: Sequence[Judged]) -> Iterator[str]:
     name = f" {clean_text(node.name)}" if node.name else ""
     parts = [f"{format_several(counts[FAIL], 'check')} failed", f"{counts[WARN]} warned"]
     parts += [f"{counts[PASS]} passed", f"{counts[UNCHECKED]} not checked"]
-    gpus = format_several(len(node.gpus), "GPU") if node.gpus else "no GPU seen"
-    yield f"{_WORDS[grade(judged)]}{name} ({gpus}): {', '.join(parts)}"
+    yield f"{WORDS[grade(judged)]}{name} ({_count_gpus(node)}): {', '.join(parts)}"
     for state in (FAIL, WARN):
         for one in judged:
             verdicts = one.list_verdicts(state)
@@ -60,6 +58,14 @@ def draw_health(node: Node, judged: Sequence[Judged]) -> Iterator[str]:
         left = [verdict for verdict in one.verdicts if verdict.state == UNCHECKED]
         places = ", ".join(verdict.where for verdict in left[:_MOST_PLACES])
         yield from _wrap(f"{one.check.name} of {places}: {clean_text(left[0].text)}", "  ", "    ")
+
+
+def _count_gpus(node: Node) -> str:
+    """How many GPUs are known; where none is, those that others' checks and logs name."""
+    if node.gpus:
+        return format_several(len(node.gpus), "GPU")
+    named = {event.device for event in node.events if event.device is not None}
+    return f"{format_several(len(named), 'GPU')} named" if named else "no GPU seen"
 
 
 def _wrap(text: str, head: str, indent: str | None = None) -> list[str]:
