@@ -23,6 +23,7 @@ void bind_ctf(nb::module_& m) {
         .def_prop_ro("events", &Streams::events)
         .def_prop_ro("damaged_packets", &Streams::damaged_packets)
         .def_prop_ro("foreign_packets", &Streams::foreign_packets)
+        .def_prop_ro("backward_events", &Streams::backward_events)
         .def("problems", [](const Streams& streams) {
             nb::list all;
             for (const Streams::Problem& one : streams.problems()) {

@@ -475,7 +475,7 @@ size_t Streams::find_event(uint64_t id) const {
 
 bool Streams::read_event() {
     const StreamClass& stream = plan_.stream_classes[stream_];
-    const uint64_t start = at_;
+    const uint64_t start = at_, before = clock_;
     elements_ = 0;
     is_set_[kEventClass] = 0;
     if (!run(stream.header, kNone)) return false;
@@ -493,6 +493,8 @@ bool Streams::read_event() {
     table.time.push_back(clock_);
     table.packet.push_back(packets_);
     table.event.push_back(events_);
+    // Times of a stream never fall (CTF 1.8.3, 8). The first may be before its packet's begin.
+    if (packet_events_ != 0 && clock_ < before) ++backward_;
     ++events_;
     ++packet_events_;
     ++waiting_events_;

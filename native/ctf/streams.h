@@ -57,6 +57,7 @@ public:
     const std::vector<Problem>& problems() const { return problems_; }
     uint64_t damaged_packets() const { return damaged_; }
     uint64_t foreign_packets() const { return foreign_; }  // with another UUID than the trace's
+    uint64_t backward_events() const { return backward_; }  // with an earlier time than the last
 
 private:
     struct Table {
@@ -123,6 +124,7 @@ private:
     std::vector<uint64_t> registers_;
     std::vector<uint8_t> is_set_;
     uint64_t packets_ = 0, events_ = 0, packet_events_ = 0, damaged_ = 0, foreign_ = 0;
+    uint64_t backward_ = 0;
     size_t waiting_events_ = 0, waiting_bytes_ = 0;
     std::vector<Problem> problems_;
     std::vector<std::vector<uint64_t>> packet_rows_;  // by column

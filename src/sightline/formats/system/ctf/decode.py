@@ -84,6 +84,11 @@ class Reading:
         """How many packets have another UUID than the metadata."""
         return self._streams.foreign_packets
 
+    @property
+    def backward_events(self) -> int:
+        """How many events have an earlier time than the one before them in their packet."""
+        return self._streams.backward_events
+
     def describe_damage(self) -> list[str]:
         """What is wrong with the first packets that are damaged: file, byte and reason."""
         return [

@@ -133,6 +133,12 @@ def check_reading(reading: TraceReading) -> list[Quality]:
     if reading.foreign_packets:
         text = "packets carry another UUID than the metadata: they may be of another trace"
         notes.append(Quality("foreign_packets", "warning", text, reading.foreign_packets))
+    if reading.backward_events:
+        text = (
+            "events have an earlier time than the one before them in their stream: its clock ran "
+            "backwards, or wrapped where the metadata says that it cannot"
+        )
+        notes.append(Quality("backward_clock", "warning", text, reading.backward_events))
     packets = reading.list_packets()
     events, lost = count_losses(packets)
     if events:

@@ -47,6 +47,11 @@ class TraceReading:
         """How many packets have another UUID than the metadata."""
         return sum(reading.foreign_packets for reading in self.readings)
 
+    @property
+    def backward_events(self) -> int:
+        """How many events have an earlier time than the one before them in their packet."""
+        return sum(reading.backward_events for reading in self.readings)
+
     def describe_damage(self) -> list[str]:
         """What is wrong with the first packets that are damaged: file, byte and reason."""
         return [text for reading in self.readings for text in reading.describe_damage()]
