@@ -17,7 +17,8 @@ QUIET = pl.DataFrame(
 
 def finding(rule: str, gain: int | None, severity: str = "warning", **more) -> Finding:
     gain_ns = make_price(gain, "ns")
-    return Finding(rule, rule, severity, "said", gain=gain_ns, confidence="high", **more)
+    sure = {"confidence": "high", **more}
+    return Finding(rule, rule, severity, "said", gain=gain_ns, **sure)
 
 
 def ranked(found: list[Finding], gate: pl.DataFrame, operations: int = 1_000) -> list[Finding]:
@@ -78,6 +79,15 @@ def test_the_window_comes_before_profiled_kernels():
         "ncu-tail-effect",
         "ncu-latency",
     ]
+
+
+def test_what_one_long_launch_shows_no_loss_elsewhere_makes_less_sure() -> None:
+    gate = QUIET.with_columns(effect=pl.lit("lowers"), text=pl.lit("12 records were dropped"))
+    where = {"kernel": "scan"}
+    (long,) = ranked([finding("b", 20_000_000, where=where, confidence="medium")], gate)
+    (short,) = ranked([finding("b", 20_000, where=where, confidence="medium")], gate)
+    assert (long.confidence, short.confidence) == ("medium", "low")
+    assert long.limits == short.limits == ("12 records were dropped",)
 
 
 def test_a_loss_lowers_confidence_and_is_named():

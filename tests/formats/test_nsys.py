@@ -657,6 +657,30 @@ def test_names_of_people_and_machines_stay_out(tmp_path: Path) -> None:
     assert named.table("file_accesses").get_column("path").to_list() == ["/home/ada/data"]
 
 
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("Unable to collect CPU kernel IP/backtrace samples. paranoid level is 2.", "info"),
+        ("Collection of IP samples, backtraces, and scheduling data disabled.", "info"),
+        ("Not all OS runtime libraries events might have been collected.", "info"),
+        ("Installed CUDA driver version (13.0) is not supported by this build of Nsight Systems. "
+         "CUDA trace will be collected using libraries for driver version 12.4", "info"),
+        ("Not all CUDA events might have been collected.", "warning"),
+        ("Could not parse 2 CUPTI activity records.", "warning"),
+    ],
+)  # fmt: skip
+def test_only_what_concerns_the_gpus_rows_lowers_confidence(
+    tmp_path: Path, text: str, severity: str
+) -> None:
+    e = small()
+    e.add("DIAGNOSTIC_EVENT", severity=2, text=text, timestamp=0)
+    run = opened(e, tmp_path)
+    told = [x for x in list_limits(run) if x["kind"] == "profiler_message"]
+    assert [x["severity"] for x in told] == [severity]
+    gate = run.ask("quality_gate").filter(check="profiler_message")
+    assert gate.get_column("effect").to_list() == (["lowers"] if severity == "warning" else [])
+
+
 def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> None:
     e = small()
     for text in ("first problem", "second problem", "second problem"):

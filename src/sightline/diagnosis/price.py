@@ -78,7 +78,9 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
         gain=gain,
         evidence=evidence,
         severity="info" if is_handful and not _shows_alone(found) else found.severity,
-        confidence=LOWER[found.confidence] if limits else found.confidence,
+        confidence=LOWER[found.confidence]
+        if limits and not _shows_alone(found)
+        else found.confidence,
         limits=limits or found.limits,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -25,6 +26,21 @@ FULL_PCT = 75.0
 _OTHER_WAY = {"HtoD": "DtoH", "DtoH": "HtoD"}
 
 
+class Other(NamedTuple):
+    """Copies of the other direction: how long they take, and how long both run at once, ns.
+
+    `last_ns` is the longest copy of the direction that takes less: the last part comes back alone.
+    """
+
+    ns: int = 0
+    both_ns: int = 0
+    last_ns: int = 0
+    is_pinned: bool = False
+
+
+NOTHING = Other()
+
+
 @dataclass(frozen=True)
 class LinkUse:
     """What some copies make of the link.
@@ -32,7 +48,7 @@ class LinkUse:
     `busy_ns` is how long the link is busy in their direction on the device where that is most;
     `pct` how long it is in either, of the window; `streams` how many they are on;
     `same_stream_pct` how many of them have all kernels of their device on their own stream;
-    `other_ns` how long copies of the other direction take, and `both_ns` how long both run at once.
+    `other` what copies of the other direction take.
     `least_ns` is what their bytes take on the link from pinned memory, 0 where that is not known:
     nothing hides more than what is beside it.
     """
@@ -43,8 +59,7 @@ class LinkUse:
     pct: float
     same_stream_pct: float
     way: str | None = None
-    other_ns: int = 0
-    both_ns: int = 0
+    other: Other = NOTHING
     least_ns: int = 0
 
     @property
@@ -57,6 +72,18 @@ class LinkUse:
         """Whether the program does already what hides copies: only the link can be faster."""
         is_full = self.pct >= FULL_PCT and self.way in _OTHER_WAY
         return self.is_pinned and self.streams > 1 and is_full
+
+    @property
+    def turns_ns(self) -> int | None:
+        """What both directions at once would save, part by part as they are; None: they do that."""
+        if not self.is_limit or 2 * self.other.both_ns >= self.other.ns:
+            return None
+        return max(0, min(self.busy_ns, self.other.ns) - self.other.both_ns - self.other.last_ns)
+
+    @property
+    def is_told_by_other(self) -> bool:
+        """Whether the direction that takes longer has the same to say of the same time."""
+        return self.turns_ns is not None and self.other.is_pinned and self.other.ns > self.busy_ns
 
     def describe(self) -> list[str]:
         """How they lie beside the kernels and beside each other, in words."""
@@ -77,17 +104,19 @@ class LinkUse:
                 f"from pinned memory, at what the link reaches, their bytes take "
                 f"{format_ns(self.floor_ns)}"
             )
-        if self.is_limit and self.other_ns:
+        if self.is_limit and self.other.ns:
             lines.append(
-                f"{_OTHER_WAY[self.way or '']} copies take {format_ns(self.other_ns)} beside them, "
-                f"and both directions run at once for {format_ns(self.both_ns)}"
+                f"{_OTHER_WAY[self.way or '']} copies take {format_ns(self.other.ns)} beside them, "
+                f"and both directions run at once for {format_ns(self.other.both_ns)}"
             )
+        if self.turns_ns is not None:
+            lines.append("the last part comes back alone: smaller parts save more")
         return lines
 
     def advise(self) -> str:
         """What is left to do where the link is the limit."""
         less = "send fewer bytes (keep data on the GPU, smaller types)"
-        if 2 * self.both_ns >= self.other_ns:
+        if self.turns_ns is None:
             return f"{less}, or use a faster link"
         return (
             "let the two directions run at once: a part is sent while the one before it comes back "
@@ -97,17 +126,12 @@ class LinkUse:
 
 def measure_link(run: Run, copies: pl.DataFrame) -> LinkUse:
     """How these copies (rows of `select_copies`) use the link."""
-    whole = max(sum_column(copies.select(ns=_LENGTH), "ns"), 1)
-    pinned = copies.filter(
-        pl.any_horizontal(pl.col("src_kind") == "pinned", pl.col("dst_kind") == "pinned")
-    )
     ways = copies.get_column("copy_kind").unique().to_list()
     way = ways[0] if len(ways) == 1 else None
     busy = find_largest(measure_cover(copies, _DEVICE), "covered_ns")
     window = max(find_largest(run.ask("breakdown"), "window_ns"), 1)
-    other_ns, both_ns = _measure_other(run, copies, way)
     return LinkUse(
-        is_pinned=sum_column(pinned.select(ns=_LENGTH), "ns") >= _NEARLY_ALL * whole,
+        is_pinned=_is_pinned(copies),
         streams=find_largest(
             copies.group_by(_DEVICE).agg(n=pl.col("stream_id").n_unique()).cast({"n": pl.Int64}),
             "n",
@@ -116,8 +140,7 @@ def measure_link(run: Run, copies: pl.DataFrame) -> LinkUse:
         pct=100 * _measure_link(run) / window,
         same_stream_pct=_share_of_same_stream(run, copies),
         way=way,
-        other_ns=other_ns,
-        both_ns=both_ns,
+        other=_measure_other(run, copies, way),
         least_ns=0 if way is None else _measure_least(run, copies),
     )
 
@@ -159,15 +182,27 @@ def _measure_link(run: Run) -> int:
     return find_largest(measure_cover(both, _DEVICE), "covered_ns")
 
 
-def _measure_other(run: Run, copies: pl.DataFrame, way: str | None) -> tuple[int, int]:
-    """How long copies of the other direction take, and how long both run at once, ns."""
+def _is_pinned(copies: pl.DataFrame) -> bool:
+    """Whether nearly all of the copies' time is from or to pinned memory."""
+    pinned = pl.any_horizontal(pl.col("src_kind") == "pinned", pl.col("dst_kind") == "pinned")
+    whole = max(sum_column(copies.select(ns=_LENGTH), "ns"), 1)
+    return sum_column(copies.filter(pinned).select(ns=_LENGTH), "ns") >= _NEARLY_ALL * whole
+
+
+def _measure_other(run: Run, copies: pl.DataFrame, way: str | None) -> Other:
+    """What copies of the other direction take."""
     back = _OTHER_WAY.get(way or "")
-    ops = run.table("device_ops", [*_DEVICE, "copy_kind", "start_ns", "end_ns"])
+    columns = [*_DEVICE, "copy_kind", "start_ns", "end_ns", "src_kind", "dst_kind"]
+    ops = run.table("device_ops", columns)
     other = ops.filter(pl.col("copy_kind") == back) if back else ops.clear()
     if other.is_empty():
-        return 0, 0
+        return NOTHING
     both = measure_cover_between(copies, "start_ns", "end_ns", other, _DEVICE)
-    return sum_column(other.select(ns=_LENGTH), "ns"), int(both.sum())
+    lengths = [frame.select(ns=_LENGTH) for frame in (copies, other)]
+    lesser = min(lengths, key=lambda frame: sum_column(frame, "ns"))
+    return Other(
+        sum_column(lengths[1], "ns"), int(both.sum()), find_largest(lesser, "ns"), _is_pinned(other)
+    )
 
 
 def _share_of_same_stream(run: Run, copies: pl.DataFrame) -> float:

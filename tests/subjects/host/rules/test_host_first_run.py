@@ -39,10 +39,16 @@ def test_a_first_convolution_and_the_fill_that_made_a_context(tmp_path: Path) ->
     )
 
 
+def test_less_than_half_is_a_remark(tmp_path: Path) -> None:
+    (found,) = answers(inference(tmp_path, 4_000, 400), RULE)
+    assert (found.title, found.severity, found.states_limit) == ("First calls", "info", False)
+    assert found.gain is None and "leave them out of what is timed" in (found.fix or "")
+
+
 @pytest.mark.parametrize(
     ("first", "usual", "zeros"),
-    [(1_500, 200, 0), (4_000, 400, 0), (200, 200, 400_000)],
-    ids=["7.5 times as long", "a third of the window", "a single call alone"],
+    [(1_500, 200, 0), (800, 400, 0), (200, 200, 400_000)],
+    ids=["7.5 times as long", "a tenth of the window", "a single call alone"],
 )
 def test_silence(tmp_path: Path, first: int, usual: int, zeros: int) -> None:
     assert_silent(inference(tmp_path, first, usual, zeros), RULE)

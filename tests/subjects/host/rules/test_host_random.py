@@ -48,5 +48,21 @@ def test_drawn_anew_on_a_cpu(tmp_path: Path) -> None:
     assert "cuda" not in found.fix
 
 
+def test_a_long_first_allocation_shows_a_gpu(tmp_path: Path) -> None:
+    """Nothing of a GPU but the second in which an allocation made its context."""
+    events: list[Any] = []
+    for turn in range(10):
+        at = turn * 1_000_000
+        events += [op("aten::normal_", at, 700_000)]
+        context = 200_000 if turn == 0 else 10
+        events += [op("aten::empty_strided", at + 700_000, context)]
+        events += [op("aten::copy_", at + 700_000 + context, 50_000)]
+    run = opened(tmp_path, events)
+    (found,) = answers(run, RULE)
+    assert 'device="cuda"' in found.fix
+    assert answers(run, "host-busy") == []
+    assert answers(run, "host-copies") == []  # 5 %: the context is no copy
+
+
 def test_few_numbers_are_no_problem(tmp_path: Path) -> None:
     assert_silent(loop(tmp_path, 90, copies=False), RULE)

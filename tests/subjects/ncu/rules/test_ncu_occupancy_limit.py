@@ -31,6 +31,21 @@ def test_two_blocks_for_their_registers(tmp_path: Path) -> None:
     )
 
 
+WAVES = "launch__waves_per_multiprocessor"
+
+
+@pytest.mark.parametrize(
+    ("waves", "is_told"), [(5.0, True), (3.0, False)], ids=["2 µs a block", "3.3 µs a block"]
+)  # fmt: skip
+def test_blocks_that_are_over_at_once_need_more_work_first(
+    tmp_path: Path, waves: float, *, is_told: bool
+) -> None:
+    """The kernel takes 10 µs."""
+    (found,) = answers(profiled(tmp_path, METRICS | {WAVES: waves}), RULE)
+    assert ("several items first" in (found.fix or "")) == is_told
+    assert "__launch_bounds__" in (found.fix or "")
+
+
 @pytest.mark.parametrize(
     "change",
     [{REGISTERS: 40.0}, {ISSUE: 0.6}, {REGISTERS: None}],

@@ -15,7 +15,16 @@ from sightline.formats.nvidia._nsys.no_device import explain_no_device, saw_no_c
 from sightline.formats.nvidia._nsys.program_error import find_program_error
 
 NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
-_HARMLESS = re.compile(r"^No \w+ events collected|^Scheduling information is absent")
+_HARMLESS = re.compile(r"^No [\w ]+ events collected|^Scheduling information is absent")
+# What the profiler says of CPU samples, of other libraries' calls, of a symbol, or that it traces
+# with an older CUPTI than the driver has: the GPU's rows that are there are no worse for it. That
+# events of CUDA are missing is said in other words ("Not all CUDA events", "Could not parse").
+_BESIDE_GPU = re.compile(
+    r"(?i)\b(?:IP|backtrace)(?: IP)? samples|backtrace samples|sampling data|scheduling data"
+    r"|MMAP events|Not all (?:NVTX|OpenGL|Vulkan|OS runtime libraries|cuDNN|cuBLAS|MPI|UCX) events"
+    r"|^NVTX function |Unsupported Vulkan|Unified Memory cannot be traced"
+    r"|^Installed CUDA driver version .* is not supported by this build"
+)
 _GRAPH_LAUNCH = r"^(?:cudaGraphLaunch|cuGraphLaunch)"
 
 
@@ -102,7 +111,8 @@ def _diagnostics(db: Database) -> list[Quality]:
         # 1 is information, 4 verbose.
         if severity in (2, 3) and text and not _HARMLESS.match(str(text)):
             plain = hide_homes(re.sub(r"\s+", " ", str(text)).strip())
-            key = ("warning" if severity == 2 else "error", plain)
+            loss = "warning" if severity == 2 else "error"
+            key = ("info" if _BESIDE_GPU.search(plain) else loss, plain)
             seen[key] = seen.get(key, 0) + 1
     return [
         Quality("profiler_message", severity, f"Nsight Systems says: {text}", count)

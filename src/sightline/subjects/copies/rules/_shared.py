@@ -79,6 +79,8 @@ def find_exposed_copies(
     hidden = _drop_leading(run, copies) if sent_ahead else copies
     ids = hidden.get_column("device_op_id")
     link = measure_link(run, copies)
+    if link.is_told_by_other:
+        return
     if link.is_pinned and fix_pinned is not None:
         fix = fix_pinned
     if link.is_limit:
@@ -123,10 +125,19 @@ def find_exposed_copies(
         ),
         title=title,
     )
-    found = _keep_bytes(run, found, link)
+    found = _keep_bytes(run, _keep_turns(run, found, link), link)
     if copies.height <= _MOST_ONCE and _is_last(run, copies):
         found = _keep_sending(run, found, copies, alone)
     yield from keep_notable(run, found)
+
+
+def _keep_turns(run: Run, found: Finding, link: LinkUse) -> Finding:
+    """The finding about copies that take turns with the other direction's: both at once at best."""
+    if link.turns_ns is None or not found.gain_ns or found.gain_ns <= link.turns_ns:
+        return found
+    window = max(find_largest(run.ask("breakdown"), "window_ns"), 1)
+    severity = grade_severity(100 * link.turns_ns / window)
+    return replace(found, gain=Price(link.turns_ns, "ns"), severity=severity)
 
 
 def _keep_bytes(run: Run, found: Finding, link: LinkUse) -> Finding:

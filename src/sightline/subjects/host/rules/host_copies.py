@@ -43,6 +43,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct
 from sightline.diagnosis.build import Advice
+from sightline.subjects.host.first_calls import list_first_calls
 from sightline.subjects.host.rules._asleep import list_shares
 from sightline.subjects.host.rules._shared import (
     SHORT_NS,
@@ -74,6 +75,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     whole = pl.col("own_ns").sum().over("host_op_id")
     copies = list_segments(run).filter(pl.col("part") == COPY).with_columns(whole_ns=whole)
+    # A first allocation sets up a GPU's runtime: it copies nothing (host-first-run names it).
+    once = list_first_calls(run).get_column("first_id")
+    copies = copies.filter(~pl.col("host_op_id").is_in(once.implode()).fill_null(value=False))
     share = take_share(run, copies.filter(pl.col("whole_ns") >= SHORT_NS))
     if share.pct < COPIES_PCT:
         return

@@ -32,10 +32,11 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.core.units import format_ns, format_pct
+from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
+from sightline.roofline.facts import TIME
 from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
@@ -43,6 +44,9 @@ RULE = Rule(
     "ncu-occupancy-limit", "Low theoretical occupancy", explains=(*WAITS, "ncu-occupancy-achieved")
 )
 ISSUE = 0.6
+# A wave of blocks that load once from device memory takes over 1 µs (`ncu-short-blocks`); three of
+# them are ours.
+SHORT_NS, LEAST_WAVES = 3_000, 4.0
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _FIX = {
     "registers": "lower the registers per thread (__launch_bounds__, smaller tiles)",
@@ -73,12 +77,25 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, estimate, None, evidence, ", ".join(result.limiters), is_symptom=True)
 
 
+def _advise(hit: Hit) -> str:
+    """Room for more warps; before it more work a thread, where a block is over at once."""
+    room = "; ".join(_FIX[n] for n in hit.subject.split(", "))
+    ns, waves = hit.case.facts.ns, hit.case.get(WAVES_PER_SM)
+    if not ns or not waves or waves < LEAST_WAVES or ns / waves > SHORT_NS:
+        return room
+    return (
+        f"give each thread several items first (a grid-stride loop): a block lives "
+        f"{format_ns(round(ns / waves))}, not much more than its loads take; then {room}"
+    )
+
+
 check = judge_kernels(
     RULE,
     _hit,
     metrics=(*METRICS, _ISSUE),
+    more=(WAVES_PER_SM, TIME),
     record="--section Occupancy --section SchedulerStats",
-    fix=lambda h: "; ".join(_FIX[n] for n in h.subject.split(", ")),
+    fix=_advise,
     verify="sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it "
     "helped",
 )
