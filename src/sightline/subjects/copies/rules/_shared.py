@@ -92,12 +92,14 @@ def find_exposed_copies(
         f"{_describe_idle_behind(run, gaps)}.",
         Loss(
             cost_ns=gaps.cost_ns,
-            bound_ns=worst,
+            bound_ns=worst if link.turns_ns is None else link.turns_ns,
             behind_ns=0 if gaps.is_needed else gaps.behind_ns,
             # What is hidden still takes its time on the link.
             floor_ns=link.floor_ns if link.is_limit else 0,
+            # No replay lets the directions run at once: whose end it is without one of them, the
+            # other's turn comes no sooner.
             change=None
-            if gaps.is_needed
+            if gaps.is_needed or link.turns_ns is not None
             else lambda nodes: remove_ops(
                 separate_calls(run, nodes, ids) if with_host else nodes, ids
             ),
@@ -125,19 +127,10 @@ def find_exposed_copies(
         ),
         title=title,
     )
-    found = _keep_bytes(run, _keep_turns(run, found, link), link)
+    found = _keep_bytes(run, found, link)
     if copies.height <= _MOST_ONCE and _is_last(run, copies):
         found = _keep_sending(run, found, copies, alone)
     yield from keep_notable(run, found)
-
-
-def _keep_turns(run: Run, found: Finding, link: LinkUse) -> Finding:
-    """The finding about copies that take turns with the other direction's: both at once at best."""
-    if link.turns_ns is None or not found.gain_ns or found.gain_ns <= link.turns_ns:
-        return found
-    window = max(find_largest(run.ask("breakdown"), "window_ns"), 1)
-    severity = grade_severity(100 * link.turns_ns / window)
-    return replace(found, gain=Price(link.turns_ns, "ns"), severity=severity)
 
 
 def _keep_bytes(run: Run, found: Finding, link: LinkUse) -> Finding:
