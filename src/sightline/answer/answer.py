@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from sightline.answer.price_words import has_gain, write_price
+from sightline.core.registry import OF_WINDOW
 from sightline.core.units import (
     format_about_ns,
     format_bytes,
@@ -22,9 +23,11 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
+from sightline.diagnosis.price import share_of
 
 SCHEMA = "sightline-report/1"
 LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not worth a word
+_ALL_PCT = 100.05  # what is printed as 100.0 %
 ALL_FREE = "all of these"  # the ladder's last rung (analysis limits)
 
 Row = dict[str, Any]
@@ -171,10 +174,18 @@ class Answer:
         """Where the room is, in a sentence: how much shorter the window is if one thing is free."""
         return note_ladder(self.ladder)
 
+    @cached_property
+    def overlap_note(self) -> str | None:
+        """That gains are not to be added, in a sentence, where their sum is more than all."""
+        of_window = [f for f in self.gains if share_of(f["rule"]) == OF_WINDOW]
+        if sum(f["gain_pct"] or 0 for f in of_window if f["gain_ns"]) <= _ALL_PCT:
+            return None
+        return "The findings' gains overlap: what one of them saves, another cannot save again."
+
     @property
     def notes(self) -> list[str]:
         """What a reader must know of the figures, in sentences: of which part, of which program."""
-        said = (self.segments_note, self.recorder_note, self.ladder_note)
+        said = (self.segments_note, self.recorder_note, self.ladder_note, self.overlap_note)
         return [note for note in said if note]
 
     @cached_property

@@ -222,7 +222,7 @@ def build_finding(
         cause=advice.cause,
         method=method,
         rows=tuple(evidence.rows),
-        sources=tuple(advice.sources),
+        sources=tuple(dict.fromkeys(advice.sources)),
         states_limit=states_limit,
         is_asked=is_asked,
         direct_ns=direct_ns,
