@@ -35,12 +35,13 @@ def test_one_collective_of_441_ms(corpus: Path) -> None:
 def test_copies_that_fill_the_link(corpus: Path) -> None:
     """Pinned, on eight streams, the link busy for 94.8 %: no direction beside the other."""
     found = find(corpus, "nsys/p4arth__cuda-perf-sandbox/vecAddAsync_report.nsys-rep")
-    (down,) = (f for f in found if f.rule == "d2h-in-step")
-    text = "\n".join(down.evidence)
+    (copies,) = (f for f in found if f.rule in ("h2d-bound", "d2h-in-step"))
+    text = "\n".join(copies.evidence)
     assert "on 8 streams; copies keep the link busy for 94.8 %" in text
     assert "cannot overlap" not in text
-    assert down.gain_ns is not None and down.gain_ns <= 162_300_000
-    assert "two directions" in (down.fix or "") and "pin" not in (down.fix or "")
+    # 162.3 ms come back in eight parts, of which the last has nothing beside it.
+    assert copies.gain_ns is not None and 141_000_000 < copies.gain_ns <= 162_300_000
+    assert "two directions" in (copies.fix or "") and "pin" not in (copies.fix or "")
 
 
 def test_kernels_that_grow_with_their_arrays_do_not_slow_down(corpus: Path) -> None:

@@ -92,8 +92,8 @@ def check(run: Run) -> Iterator[Finding]:
         make_finding(
             run,
             RULE,
-            f"Copies for target regions run alone for {format_pct(100 * alone / sum_windows(run))} "
-            "of the window"
+            f"Copies for offloaded regions run alone for "
+            f"{format_pct(100 * alone / sum_windows(run))} of the window"
             + (
                 f", and for {format_pct(100 * staged / sum_windows(run))} more the runtime "
                 "prepares them while the GPU is idle."

@@ -33,6 +33,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.subjects.host.rules._shared import list_names, take_share
 from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segments, uses_device
@@ -47,6 +48,7 @@ _FIX = (
 # PyTorch's convolutions where oneDNN takes none of them (aten/src/ATen/native/Convolution.cpp:
 # select_conv_backend, use_mkldnn; the first has been called so since 1.8).
 _SLOW_CONVOLUTION = r"^aten::(?:_?slow_conv|thnn_conv)"
+_NO_ONEDNN = "find out why convolutions do not go through oneDNN, and get a build that has it"
 _USE_ONEDNN = (
     "find out why convolutions do not go through oneDNN: torch.backends.mkldnn.is_available() and "
     ".enabled, a build that has it (python -c 'import torch; print(torch.__config__.show())'), "
@@ -81,7 +83,9 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(100 * top.item(0, 'own_ns') / share.cost_ns)} of that.",
         Evidence((*lines, *list_names(segments)), where={"busy_pct": share.pct}),
         Advice(
-            fix=_USE_ONEDNN if is_slow else _FIX,
+            fix=choose_fix(run, _NO_ONEDNN, pytorch=_USE_ONEDNN, training=_USE_ONEDNN)
+            if is_slow
+            else _FIX,
             verify="sightline stats host_breakdown AFTER",
         ),
         severity="info",
