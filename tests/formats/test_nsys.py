@@ -707,6 +707,11 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
             ["no_device_ops"],
         ),
         (
+            ["No CUDA events collected.", "CUDA injection initialization failed."],
+            "could not begin to trace CUDA",
+            ["no_device_ops"],
+        ),
+        (
             [
                 "Installed CUDA driver version (13.1) is not supported by this build of Nsight "
                 "Systems. CUDA trace will be collected using libraries for driver version 12.8",
@@ -729,6 +734,18 @@ def test_a_program_that_never_called_cuda(
     mine = limits.filter(pl.col("kind").is_in(["no_device_ops", "no_host_ops"]))
     assert mine.get_column("kind").to_list() == kinds
     assert said in mine.item(0, "text")
+
+
+def test_a_recording_that_ends_in_start_up(tmp_path: Path) -> None:
+    """Calls came in spite of an unknown driver; --duration ended what was recorded."""
+    e = Export(utc_ns=UTC)
+    e.api("cuInit", 5, 9, 1)
+    text = "Installed CUDA driver version (13.3) is not supported by this build of Nsight Systems."
+    e.add("DIAGNOSTIC_EVENT", severity=2, text=text, timestamp=0)
+    e.capture["STOP_TRIGGER"] = "Delayed"
+    (told,) = [x for x in list_limits(opened(e, tmp_path)) if x["kind"] == "no_device_ops"]
+    assert "1 call of CUDA, of which none puts work on the GPU, until recording was" in told["text"]
+    assert "--delay" in told["remedy"]
 
 
 def test_calls_that_put_nothing_on_the_gpu(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Export:
         self.rows: dict[str, list[Row]] = {}
         self.texts: dict[str, int] = {}
         self.environment: list[str] = ["HOME=/home/ada", "API_TOKEN=secret-token"]
+        self.capture: dict[str, str] = {}  # what was asked of nsys
         if utc_ns is not None:
             self.add(START, utcEpochNs=utc_ns, utcTime="2023-11-14T22:13:20")
 
@@ -173,7 +174,8 @@ class Export:
             {"name": "EXPORT_USER", "value": "ada"},
         ]
         self.rows["META_DATA_CAPTURE"] = [
-            {"name": "PROCESS_0:ENVIRONMENT_VARIABLE", "value": v} for v in self.environment
+            *({"name": "PROCESS_0:ENVIRONMENT_VARIABLE", "value": v} for v in self.environment),
+            *({"name": name, "value": value} for name, value in self.capture.items()),
         ]
         self.rows["StringIds"] = [{"id": i, "value": v} for v, i in self.texts.items()]
         for table, rows in self.rows.items():

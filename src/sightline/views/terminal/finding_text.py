@@ -32,6 +32,10 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
     loud = [f for f in found if not f.abstained and f.severity != "info"]
     if loud:
         return loud[0].summary
+    # Of a handful of operations nothing is loud, though all of it may go.
+    large = [f for f in found if not f.abstained and f.gain and (f.gain.pct or 0) >= NOTABLE_PCT]
+    if large:
+        return large[0].summary
     if not run.rows("device_ops"):
         if run.rows("memory_events") or run.rows("memory_segments"):
             return "No findings: nothing stands out in what fills the memory."

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from support.profiled import SM, TIME, opened
+from support.profiled import FULL_SM, SM, TIME, opened
 from support.rules import answers, assert_silent
 from synth_ncu import Kernel, report
 
@@ -27,6 +27,15 @@ def test_70_percent_without_a_throughput(tmp_path: Path) -> None:
     assert "70.0 % of the profiled time" in found.summary
     assert (found.severity, found.states_limit, found.where["kernel"]) == ("info", True, "basic")
     assert "-k regex:basic" in (found.fix or "")
+
+
+def test_what_a_launch_alone_tells(tmp_path: Path) -> None:
+    """Blocks of 1,024 threads: of 48 warps of an SM one such block has 32."""
+    launch = FULL_SM | {"launch__block_size": 1024.0, "launch__registers_per_thread": 32.0}
+    run = kernels(tmp_path, launch | {TIME: 7_000.0}, {TIME: 3_000.0, SM: 50.0})
+    (found,) = answers(run, RULE)
+    assert any("32 of 48 warps fit an SM (66.7 %)" in line for line in found.evidence)
+    assert (found.fix or "").startswith("blocks of 256 threads")
 
 
 @pytest.mark.parametrize("part", [4_900.0, 500.0])

@@ -16,6 +16,11 @@ _UNKNOWN_DRIVER = re.compile(
     r"CUDA driver version \(?([\d.]+)\)? is not supported by this build of Nsight Systems"
 )
 _NOTHING_CAME, _PERHAPS_LOST = "No CUDA events collected", "Not all CUDA events might have been"
+# The process ended before its library was there, or CUDA could not be initialized in it.
+_NOT_STARTED = re.compile(
+    r"CUDA injection initialization failed|Cannot initialize CUDA event collection"
+    r"|^CUDA profiling might have not been started correctly"
+)
 _LAUNCHES = r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch"
 _PUTS_WORK = rf"{_LAUNCHES}|^(?:cu|cuda)Mem(?:cpy|set|Prefetch)"
 _SET_UP = r"^CUDA profiling (?:initialization|data flush)"  # names in PROFILER_OVERHEAD
@@ -61,7 +66,9 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
     calls = host.filter(pl.col("layer").is_in(["runtime", "driver"]))
     names = calls.get_column("name").cast(pl.String)
     unknown = next((m for text in messages if (m := _UNKNOWN_DRIVER.search(text))), None)
-    if unknown:
+    is_idle = bool(names.len()) and not names.str.contains(_PUTS_WORK).any()
+    # Where calls came, tracing worked in spite of the driver: the program put no work on the GPU.
+    if unknown and not is_idle:
         return (
             ": this build of Nsight Systems does not know the installed driver (CUDA "
             f"{unknown[1]})",
@@ -96,9 +103,18 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
         if names.str.contains(_PUTS_WORK).any():
             return "", _RECORD
         several = "call" if names.len() == 1 else "calls"
-        return (
+        made = (
             f": the program made {names.len():,} {several} of CUDA, of which none puts work on the "
-            "GPU",
+            "GPU"
+        )
+        if _was_cut(db):
+            return (
+                f"{made}, until recording was stopped after the time that was asked for",
+                "Record later or longer (--delay, --duration, --capture-range=cudaProfilerApi, or "
+                "until the program ends): this is its start-up.",
+            )
+        return (
+            made,
             "Read what the program printed: it may have stopped early. A launch that fails says so "
             "in cudaGetLastError alone.",
         )
@@ -109,6 +125,13 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             f"Record each rank inside it:  {launcher} -n N nsys profile -o "
             f"rank%q{{{_LAUNCHERS[launcher]}}} --trace=cuda,mpi PROGRAM  , and read what the "
             "program printed: it may have stopped early.",
+        )
+    if any(_NOT_STARTED.search(text) for text in messages):
+        return (
+            ": Nsight Systems could not begin to trace CUDA in the program",
+            "Check that the driver is loaded (nvidia-smi lists the GPUs), and read what the "
+            "program printed: it may have ended at once, as without its arguments. Else "
+            "record with an Nsight Systems of the driver's CUDA version.",
         )
     if saw_no_cuda(db) or began_tracing(host):
         if any(text.startswith(_PERHAPS_LOST) for text in messages):
@@ -151,6 +174,12 @@ def _find_failure(calls: pl.DataFrame) -> tuple[str, int] | None:
         return None
     name, code = failed.row(0)
     return str(name), int(code)
+
+
+def _was_cut(db: Database) -> bool:
+    """Whether recording ended after a time that was asked for (`nsys profile --duration`)."""
+    rows = db.rows("META_DATA_CAPTURE", ["name", "value"])
+    return any(name == "STOP_TRIGGER" and value == "Delayed" for name, value in rows.iter_rows())
 
 
 def _list_messages(db: Database) -> list[str]:

@@ -34,6 +34,11 @@ from sightline.timeline.copies import ran_enough, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 
+_ONCE = "A copy that is made once"
+_SEND_ONCE = (
+    "send it from or to pinned memory, or in parts while the GPU still computes; where host and "
+    "GPU share their memory (integrated GPUs, APUs), do not copy at all"
+)
 _MOST_ONCE = 2  # copies of one kind that are no loop's (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
@@ -163,19 +168,22 @@ def _keep_sending(run: Run, found: Finding, copies: pl.DataFrame, alone_ns: int)
     """
     best = find_fastest_rate(run)
     size = sum_column(copies, "bytes")
-    if found.gain_ns is None or not best or not size:
+    if found.gain_ns is None:
         return found
+    if not best or not size:
+        # How much is sent was not recorded: how long it must take is not known.
+        return replace(found, title=_ONCE, confidence="low", fix=_SEND_ONCE)
     least = int(size / best)
     gain = max(0, min(found.gain_ns, alone_ns - least))
     line = f"made once: at the fastest rate of any copy here its bytes take {format_ns(least)}"
     share = 100 * gain / max(find_largest(run.ask("breakdown"), "window_ns"), 1)
     return replace(
         found,
-        title="A copy that is made once",
+        title=_ONCE,
         gain=Price(gain, "ns"),
         severity=grade_severity(share),
         evidence=(*found.evidence, line),
-        fix="send it from or to pinned memory, or in parts while the GPU still computes",
+        fix=_SEND_ONCE,
     )
 
 

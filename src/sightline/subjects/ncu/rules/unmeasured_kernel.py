@@ -26,7 +26,8 @@ False positives
     A kernel that is meant to be large, and that nobody wants to change.
 
 References
-    Nsight Compute documentation: Sets and Sections, GPU Speed Of Light Throughput. NVIDIA,
+    Nsight Compute documentation: Sets and Sections, GPU Speed Of Light Throughput. CUDA C++ Best
+    Practices Guide, "Thread and Block Heuristics". NVIDIA,
     "ERR_NVGPUCTRPERM: Permission issue with Performance Counters".
 """
 
@@ -39,13 +40,23 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_flop_rate, format_ns, format_pct, format_several
+from sightline.core.units import (
+    format_count,
+    format_flop_rate,
+    format_ns,
+    format_pct,
+    format_several,
+)
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.diagnosis.profiled import THEORETICAL_PCT
 from sightline.roofline.amd_kernels import load_amd_kernels
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import Facts, load_facts
 from sightline.roofline.flops import METRICS as FLOP_METRICS
 from sightline.roofline.flops import count_work
+from sightline.roofline.launch import METRICS as LAUNCH_METRICS
+from sightline.roofline.launch import read_limits_and_launch
+from sightline.roofline.occupancy import compute_occupancy
 from sightline.roofline.peaks import compare_to_peak
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
@@ -65,7 +76,8 @@ def check(run: Run) -> Iterator[Finding]:
     times: defaultdict[str, float] = defaultdict(float)
     counts: defaultdict[str, int] = defaultdict(int)
     measured = set()
-    nvidia = [f for f in load_facts(run, [SM_PCT, MEMORY_PCT, *FLOP_METRICS]) if not f.is_amd]
+    metrics = [SM_PCT, MEMORY_PCT, *FLOP_METRICS, *LAUNCH_METRICS]
+    nvidia = [f for f in load_facts(run, metrics) if not f.is_amd]
     yield from _report_failed(nvidia)
     for facts in [*nvidia, *(k.facts for k in load_amd_kernels(run))]:
         name = facts.row["name"] or facts.row["kind"]
@@ -89,6 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
         default=None,
     )
     which = shorten_name(name)
+    fit, smaller = ([], "") if longest is None else _judge_launch(longest)
     yield build_finding(
         RULE,
         f"{format_pct(100 * times[name] / whole)} of the profiled time is one kernel, and the "
@@ -102,15 +115,39 @@ def check(run: Run) -> Iterator[Finding]:
                 f"{format_ns(times[name])}, {format_pct(100 * times[name] / whole)} of that time",
                 "neither the compute nor the memory throughput was collected",
                 *([] if longest is None else _describe_arithmetic(longest)),
+                *fit,
             ),
             where={"kernel": name},
         ),
-        Advice(fix=f"ncu --set full -k regex:{which} -c 1 ...", verify="sightline findings AFTER"),
+        Advice(
+            fix=f"{smaller}ncu --set full -k regex:{which} -c 1 ...",
+            verify="sightline findings AFTER",
+        ),
         title=f"{RULE.title} for the largest kernel: {which}" if is_most else RULE.title,
         severity="info",
         confidence="high",
         states_limit=lost >= MOST * whole,
     )
+
+
+def _judge_launch(facts: Facts) -> tuple[list[str], str]:
+    """What the launch alone tells of the kernel, and what to do about it first."""
+    known = read_limits_and_launch(facts)
+    if known is None:
+        return [], ""
+    fit = compute_occupancy(*known)
+    if fit.pct >= THEORETICAL_PCT or not fit.active_blocks:
+        return [], ""
+    threads = format_count(known[1].threads)
+    line = (
+        f"by its launch alone {fit.active_warps} of {fit.max_warps} warps fit an SM "
+        f"({format_pct(fit.pct)}): {format_several(fit.active_blocks, 'block')} of {threads} "
+        f"threads, limited by {', '.join(fit.limiters).replace('_mem', ' memory')}"
+    )
+    if "warps" not in fit.limiters:
+        return [line], ""
+    # NVIDIA's guide begins with 128 to 256 threads: they divide the warps of an SM.
+    return [line], f"blocks of 256 threads, of which more fit beside each other than of {threads}; "
 
 
 def _list_empty(run: Run) -> list[str]:
