@@ -42,6 +42,10 @@ class SeriesTable:
             self._by_host.setdefault((series.cluster, series.host), []).append(number)
         return number
 
+    def list_hosts(self, cluster: str) -> list[str]:
+        """The nodes of a cluster, by name."""
+        return sorted(host for own, host in self._by_host if own == cluster)
+
     def list_of(self, cluster: str, hosts: Iterable[str]) -> list[int]:
         """The numbers of all series of some nodes."""
         return [n for host in hosts for n in self._by_host.get((cluster, host), ())]

@@ -15,6 +15,7 @@ from typing import Any
 from sightline.cluster.index import Index
 from sightline.cluster.running import Running
 from sightline.cluster.store import Store
+from sightline.cluster.verdicts import FOOTPRINT
 from sightline.errors import RequestError
 
 # By what a list is sorted: its column.
@@ -168,6 +169,19 @@ class Search:
             "worst_rule IS NOT NULL GROUP BY 1 ORDER BY gpu_hours DESC, core_hours DESC, rule",
             values,
         )
+
+    def find_most(self, cluster: str, metrics: Sequence[str]) -> dict[str, float]:
+        """Of each metric the largest mean that a job of the cluster had: a scale to draw by."""
+        known = [metric for metric in metrics if metric in FOOTPRINT]
+        if not known:
+            return {}
+        listed = ", ".join(f'max("mean_{metric}") AS "{metric}"' for metric in known)
+        row = self._ask(f"SELECT {listed} FROM jobs WHERE cluster = ?", [cluster])[0]
+        return {name: value for name, value in row.items() if value}
+
+    def list_clusters(self) -> list[str]:
+        """The clusters that have jobs."""
+        return [row["cluster"] for row in self._ask("SELECT DISTINCT cluster FROM jobs", [])]
 
     def list_values(self, column: str, wanted: Wanted) -> list[str]:
         """What a column has, the most frequent first: for a form's choices."""

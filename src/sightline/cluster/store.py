@@ -38,7 +38,7 @@ from sightline.cluster.documents import (
 )
 from sightline.cluster.journal import Journal, list_files, read_records, sync_file, sync_folder
 from sightline.cluster.live import Samples, SeriesTable, empty_frame, make_frame
-from sightline.cluster.names import Series
+from sightline.cluster.names import Series, is_cluster
 from sightline.cluster.points import Batch
 from sightline.cluster.verdicts import JOB_SCHEMA, PROBLEM_SCHEMA, describe
 from sightline.core.whole_file import write_whole
@@ -203,6 +203,11 @@ class Store:
         """Series that were seen."""
         return len(self._series)
 
+    def list_hosts(self, cluster: str) -> list[str]:
+        """The nodes of a cluster that samples came from."""
+        with self._lock:
+            return self._series.list_hosts(cluster)
+
     def list_live(self) -> list[Known]:
         """Jobs that run, and those that ended and are in the log alone."""
         with self._lock:
@@ -236,6 +241,8 @@ class Store:
         self, cluster: str, hosts: Sequence[str], first_ns: int, last_ns: int
     ) -> pl.DataFrame:
         """All samples of some nodes in a span, sorted by node, metric, part and time."""
+        if not is_cluster(cluster):  # it is a folder's name
+            return empty_frame()
         with self._lock:
             numbers = self._series.list_of(cluster, hosts)
             held = [self._samples, *([self._older] if self._older is not None else [])]
