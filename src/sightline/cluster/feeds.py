@@ -54,14 +54,14 @@ class Feeds:
                 if self._seen.get(path) != changed:
                     added += self._take(_open([path]))
                     self._seen[path] = changed
-            except Exception as error:  # noqa: BLE001  # a source that is away is no end
+            except Exception as error:  # a source that is away is no end
                 failed(f"{path}: {error}")
         if self._sources.slurm:
             began = time.time()
             try:
                 added += self._read_accounting()
                 self._since = began - _OVERLAP_S
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:
                 failed(f"sacct: {error}")
         return added
 

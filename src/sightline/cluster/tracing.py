@@ -81,7 +81,7 @@ class Tracer:
             else:
                 self._make_report(output, self._folder / f"{number}.html")
                 state, note = DONE, ""
-        except Exception as error:  # noqa: BLE001  # told on the page of the job
+        except Exception as error:  # told on the page of the job
             note = clean_text(str(error))
         finally:
             self._room.release()

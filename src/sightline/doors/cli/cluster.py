@@ -74,7 +74,7 @@ def _init(args: argparse.Namespace) -> int:
         )
     site = find_site()
     text, tokens = write_config(site)
-    with open(place, "w", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:  # noqa: PTH123
+    with open(place, "w", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
         file.write(text)
     found = [
         "Slurm's accounting (sacct)" if site.slurm else "",
