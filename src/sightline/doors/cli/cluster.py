@@ -1,9 +1,9 @@
 """The jobs of a cluster as a service: kept, searched, shown in a browser.
 
 sightline cluster demo                  simulated jobs, to look at it
-sightline cluster init                  find what the site has, write cluster.toml
-sightline cluster serve cluster.toml    keep what is sent, read sources, serve pages
-sightline cluster token                 a new token, and its hash for cluster.toml
+sightline cluster init                  find what the site has, write a file
+sightline cluster serve cluster.toml    keep what is sent, serve pages
+sightline cluster token                 a new token, and its hash
 
 Line protocol is taken at /write (of cc-metric-collector, Telegraf, or
 sightline watch --push), starts and ends of jobs at /api/jobs/start_job/ and
