@@ -29,6 +29,7 @@ NOT_RUN = {
     "sightline report '/shared/": "needs more machines: tests/fleet/test_cluster.py",
     "ncclras ": "asks a job of NCCL that runs: tests/formats/test_nccl_ras.py",
     "sightline serve ": SERVES,
+    "sightline cluster demo": "serves until it is stopped: tests/doors/cli/test_cluster_command.py",
     "sightline daemon": "serves until it is stopped: tests/doors/cli/test_fleet_commands.py",
     "sightline capture": "needs a job that runs: tests/capture",
     "sightline ranks capture.sightline": "a capture of that job",

@@ -30,6 +30,7 @@ STATISTICS = (
     "first",
     "last",
     "data",
+    "idle",  # of a job: GPUs or nodes at which it never was above 0
 )
 LIMITS = ("peak", "normal", "caution", "alert")
 # Samples that an expression sees one by one: more are thinned evenly, statistics are of all.

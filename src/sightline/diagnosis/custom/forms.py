@@ -1,10 +1,11 @@
-"""The three forms of a rule, read into one, with everything checked that can be without a run.
+"""The forms of a rule, read into one, with everything checked that can be without a run.
 
 ours            name, tag, parameters (name: value), metrics, variables, requirements, rule, hint;
                 cost, gain, severity, fix, verify, sources where wanted; several under `rules:`
 ClusterCockpit  the same names; parameters are a list whose values stand in parameters.json beside
                 the file, variables a list of {name, expr}, the hint a Go template
 Puzzle Jobs     tag, threshold, metrics, vars, trigger; `config.x` stands in config.json beside
+Job Defense Shield  config.yaml with an entry each alert: defense_shield.py
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from sightline.core import registry
 from sightline.core.model.history_folder import KINDS
 from sightline.core.units import parse_duration_ns
 from sightline.diagnosis.custom import document
+from sightline.diagnosis.custom.defense_shield import is_policies, list_rules
 from sightline.diagnosis.custom.document import Value
 from sightline.diagnosis.custom.expression import CONSTANTS, FUNCTIONS, Expression, parse_expression
 from sightline.errors import InputError, RequestError
 
 OURS, COCKPIT, PUZZLE = "sightline", "ClusterCockpit", "Puzzle Jobs"
+SHIELD = "Job Defense Shield"
 SEVERITIES = ("critical", "warning", "info")
 _KEYS = {
     OURS: {
@@ -114,6 +117,10 @@ def _files(path: Path) -> list[Path]:
 
 def _rules(file: Path) -> Iterator[OwnRule]:
     top = document.read(file)
+    if is_policies(top):
+        for at, rule in list_rules(top):
+            yield replace(parse_rule(rule, at.file), at=at, form=SHIELD)
+        return
     if isinstance(top.data, dict) and "rules" in top.data:
         extra = set(top.data) - {"rules"}
         if extra:

@@ -25,7 +25,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "Many GPUs, many ranks",
-        ("ranks", "scaling", "jobs", "job", "mig"),
+        ("ranks", "scaling", "jobs", "job", "cluster", "mig"),
     ),
     (
         "Watch a machine",

@@ -22,6 +22,8 @@ from sightline.doors.cli._shared import GATE_FAILED
 from sightline.doors.cli._sources import open_places, read_period_s, say_no_gpu
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sightline.record.monitor.latest import Latest
     from sightline.record.monitor.readings import Source
 
@@ -51,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--otlp",
         metavar="URL",
         help="push the metrics to a collector of OpenTelemetry, each 15 s (http://127.0.0.1:4318)",
+    )
+    parser.add_argument(
+        "--push",
+        metavar="URL",
+        help="push readings as line protocol, each 10 s: to sightline cluster serve, cc-backend; "
+        "the token is in SIGHTLINE_PUSH_TOKEN",
     )
     parser.add_argument("--token-file", metavar="FILE", help="ask for the token in this file")
     parser.add_argument(
@@ -110,7 +118,8 @@ def _check(args: argparse.Namespace) -> None:
                 why=did_you_mean(name, list_sources()),
                 hint=f"There are:  {', '.join(list_sources())}",
             )
-    if not (args.output or args.metrics or args.otlp or args.policy or args.alert or args.list):
+    asked = (args.output, args.metrics, args.otlp, args.push, args.policy, args.alert, args.list)
+    if not any(asked):
         raise RequestError(
             "there is nothing to do with the readings",
             hint="Keep them:  sightline watch -o gpu-history\n"
@@ -143,7 +152,7 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
     if history is not None:
         keep_talk(history.place, LOG)
     server: Any = None
-    pusher = _open_pusher(args, latest) if args.otlp else None
+    pushers = list(_open_pushers(args, latest))
     handlers: dict[signal.Signals, Any] = {}
     try:
         if args.metrics:
@@ -160,7 +169,7 @@ def _watch(args: argparse.Namespace, sources: list[Source], latest: Latest) -> i
             server.shutdown()
         if history is not None:
             history.close()
-        if pusher is not None:
+        for pusher in pushers:
             pusher.close()
         if notifier is not None:
             notifier.close()
@@ -218,13 +227,21 @@ def _open_exporter(args: argparse.Namespace, latest: Latest) -> Any:
         ) from error
 
 
-def _open_pusher(args: argparse.Namespace, latest: Latest) -> Any:
+def _open_pushers(args: argparse.Namespace, latest: Latest) -> Iterator[Any]:
+    import os
     import socket
 
-    from sightline.record.monitor.exporter import Collector
-    from sightline.record.monitor.otlp import Pusher
+    if args.push:
+        from sightline.record.monitor.push import LinePusher
 
-    return Pusher(args.otlp, Collector(latest, args.names), _say_with_time, socket.gethostname())
+        token = os.environ.get("SIGHTLINE_PUSH_TOKEN")
+        yield LinePusher(args.push, token, latest, _say_with_time)
+    if args.otlp:
+        from sightline.record.monitor.exporter import Collector
+        from sightline.record.monitor.otlp import Pusher
+
+        collector = Collector(latest, args.names)
+        yield Pusher(args.otlp, collector, _say_with_time, socket.gethostname())
 
 
 def _announce(args: argparse.Namespace, latest: Latest, server: Any) -> None:

@@ -111,7 +111,7 @@ def _read_jobs(run: Run) -> Iterator[Job]:
     uses = _list_means(run)
     for number, own in _list_series(run).items():
         uses[number] = {**uses.get(number, {}), **own}
-    limits = _Limits(run.table("metric_limits"))
+    limits = Limits(run.table("metric_limits"))
     for row in jobs.iter_rows(named=True):
         number = row["job_row_id"]
         job = Job(row, tuple(nodes.get(number, ())), uses.get(number, {}), limits.find(row))
@@ -127,7 +127,7 @@ def contradicts_limits(job: Job) -> bool:
     )
 
 
-class _Limits:
+class Limits:
     """What is normal on clusters: of a part of one before all of it."""
 
     def __init__(self, table: pl.DataFrame) -> None:
@@ -137,6 +137,7 @@ class _Limits:
             held[row["metric"]] = {key: row[key] for key in ("peak", "normal", "caution", "alert")}
 
     def find(self, job: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+        """Peak, normal, caution and alert of each metric on the nodes of a job."""
         whole = self._by.get((job["cluster"], None), {})
         return {**whole, **self._by.get((job["cluster"], job["sub_cluster"]), {})}
 

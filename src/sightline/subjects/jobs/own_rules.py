@@ -19,7 +19,10 @@ from sightline.diagnosis.custom.evaluate import evaluate, fill_text
 from sightline.diagnosis.custom.forms import OwnRule
 from sightline.subjects.jobs.analyses.job_problems import ANALYSIS
 from sightline.subjects.jobs.job import GPU, NODE, Job, Use, list_jobs
+from sightline.subjects.jobs.judges._limits import find_cpu_share
+from sightline.subjects.jobs.judges.asked import find_used_memory
 
+_GB = 1e9
 _SAMPLES = 10_000  # as of other metrics that rules ask for
 
 
@@ -56,7 +59,7 @@ def list_facts(job: Job, metrics: Sequence[str]) -> dict[str, Any]:
     facts: dict[str, Any] = {
         name: found for name in metrics if (found := _describe(job, name)) is not None
     }
-    row = job.row
+    row, share, used = job.row, find_cpu_share(job), find_used_memory(job)
     known = {
         "shared": row["sharing"],
         "duration": job.seconds or None,
@@ -67,6 +70,10 @@ def list_facts(job: Job, metrics: Sequence[str]) -> dict[str, Any]:
         "numAcc": row["gpus"] or 0,
         "jobState": row["state"],
         "user": row["user"],
+        "cluster": row["cluster"],
+        "cpuEfficiency": None if share is None else 100 * share,
+        "requestedMemory": row["memory_bytes"] and row["memory_bytes"] / _GB,
+        "usedMemory": None if used is None else used / _GB,
         "project": row["project"],
         "partition": row["partition"],
     }
@@ -90,6 +97,8 @@ def _describe(job: Job, given: str) -> dict[str, Any] | None:
         if not np.isnan(values).all():
             found[key] = float(fold(values)) / per
     found |= _describe_series(use, per)
+    peaks = use.avg if np.isnan(use.most).all() else use.most
+    found["idle"] = float((peaks[~np.isnan(peaks)] <= 0).sum())
     limits = job.limits.get(name, {})
     known = {key: value / per for key, value in limits.items() if value is not None}
     return found | ({"limits": known} if known else {})

@@ -73,7 +73,7 @@ ANALYSIS = Analysis(
 
 def run(run: Run) -> pl.DataFrame:
     """One row per job."""
-    rows = [_describe(job) for job in list_jobs(run)]
+    rows = [describe_use(job) for job in list_jobs(run)]
     if not rows:
         return make_empty(ANALYSIS.columns)
     found = run.ask("job_problems").filter("judged")
@@ -97,7 +97,8 @@ def run(run: Run) -> pl.DataFrame:
     )
 
 
-def _describe(job: Job) -> dict[str, object]:
+def describe_use(job: Job) -> dict[str, object]:
+    """What a job was given and used: the columns of this analysis but those on problems."""
     gpu_hours, core_hours = measure_hours(job)
     gpus = job.find_use("acc_utilization", GPU) if job.count("gpus") else None
     cpu = find_cpu_share(job)

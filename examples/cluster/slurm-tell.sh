@@ -1,0 +1,28 @@
+#!/bin/sh
+# slurm.conf:  PrologSlurmctld=/etc/slurm/slurm-tell.sh   EpilogSlurmctld=/etc/slurm/slurm-tell.sh
+# Tells the cluster's service that a job began, or ended. A service that is away holds up no job.
+# In /etc/slurm/sightline.env:  SIGHTLINE_URL=https://jobs.example.org  SIGHTLINE_PUSH_TOKEN=...
+. "${SIGHTLINE_ENV:-/etc/slurm/sightline.env}"
+now=$(date +%s)
+# What a user may choose (the job's name) is left out: this is JSON.
+post() {
+    printf '%s' "$2" | curl --silent --show-error --max-time 10 --output /dev/null \
+        -H "Authorization: Bearer $SIGHTLINE_PUSH_TOKEN" --data-binary @- "$SIGHTLINE_URL$1" || true
+}
+if [ "$SLURM_SCRIPT_CONTEXT" = "prolog_slurmctld" ]; then
+    nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed 's/.*/{"hostname":"&"}/' | paste -sd,)
+    count=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | wc -l)
+    about=$(scontrol show job "$SLURM_JOB_ID")
+    cpus=$(echo "$about" | sed -n 's/.*NumCPUs=\([0-9]*\).*/\1/p' | head -1)
+    gpus=$(echo "$about" | sed -n 's/.*AllocTRES=.*gres\/gpu=\([0-9]*\).*/\1/p' | head -1)
+    post /api/jobs/start_job/ "{\"jobId\":$SLURM_JOB_ID,\"cluster\":\"$SLURM_CLUSTER_NAME\",
+        \"user\":\"$SLURM_JOB_USER\",\"project\":\"${SLURM_JOB_ACCOUNT:-none}\",
+        \"partition\":\"$SLURM_JOB_PARTITION\",\"numNodes\":$count,\"numHwthreads\":${cpus:-0},
+        \"numAcc\":${gpus:-0},\"startTime\":$now,\"resources\":[$nodes]}"
+else
+    state=completed
+    [ "${SLURM_JOB_EXIT_CODE2:-0:0}" = "0:0" ] || state=failed
+    post /api/jobs/stop_job/ "{\"jobId\":$SLURM_JOB_ID,\"cluster\":\"$SLURM_CLUSTER_NAME\",
+        \"stopTime\":$now,\"jobState\":\"$state\"}"
+fi
+exit 0

@@ -1,0 +1,1 @@
+"""A cluster's jobs over time: what comes in, where it is kept, who may see what of it."""

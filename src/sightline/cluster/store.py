@@ -1,0 +1,494 @@
+"""The store of a cluster's jobs: a log, samples in memory, and Parquet by cluster and day.
+
+What comes in goes to the log first, and counts once it is on the disk. A checkpoint writes the
+samples in memory and the jobs that ended as Parquet, then what is still running, then drops the
+log up to there. After a kill at any moment the last checkpoint and the log behind it are all there
+is to know. One process has a store at a time.
+
+    FOLDER/journal/*.wal  checkpoint  samples/ jobs/ problems/ courses/  (shelf.py)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import polars as pl
+
+from sightline.cluster import shelf
+from sightline.cluster.courses import SCHEMA as COURSE_SCHEMA
+from sightline.cluster.courses import list_courses, make_job, make_uses, read_uses
+from sightline.cluster.documents import (
+    Known,
+    decode_known,
+    is_key,
+    read_start,
+    read_stop,
+    split_key,
+)
+from sightline.cluster.journal import Journal, list_files, read_records, sync_file, sync_folder
+from sightline.cluster.live import Samples, SeriesTable, empty_frame, make_frame
+from sightline.cluster.names import Series, is_cluster
+from sightline.cluster.points import Batch
+from sightline.cluster.verdicts import JOB_SCHEMA, PROBLEM_SCHEMA, describe
+from sightline.core.whole_file import write_whole
+from sightline.errors import InputError, RequestError
+from sightline.subjects.jobs.job import Job, contradicts_limits
+
+_SERIES, _POINTS, _START, _END = b"S", b"P", b"J", b"E"
+_CHECKPOINT, _LOCK, _JOURNAL = "checkpoint", "lock", "journal"
+_VERSION = 1
+_DAY_NS = 86_400 * 10**9
+# Ours: 200 MB of memory; ten minutes of 100,000 series at one sample in 10 s are 6 million.
+MOST_LIVE = 10_000_000
+# What is refused: checkpoints fail, as on a full disk.
+_MOST_UNSAVED = 4 * MOST_LIVE
+_MOST_SERIES = 2_000_000
+_SCATTERED = 24  # files of a day before they become one
+_BATCH = 2_000  # jobs whose series are in memory at once while they are written
+
+
+class FullError(Exception):
+    """Nothing more is taken: too much could not be written to the disk, or too many series."""
+
+
+class DoubleError(RequestError):
+    """A job that began, or ended, is said to do so again."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """How long things are kept, in days; 0: for ever."""
+
+    samples_days: int = 14
+    jobs_days: int = 0
+
+
+LimitsOf = Callable[[Mapping[str, Any]], Mapping[str, Mapping[str, float | None]]]
+
+
+class Store:
+    """A folder with jobs and samples. May be used by several threads."""
+
+    def __init__(
+        self, root: Path, keeping: Keeping | None = None, limits: LimitsOf | None = None
+    ) -> None:
+        """Open or make it, and read what a kill left in the log. Raises InputError, OSError."""
+        self.root, self.keeping = root, keeping or Keeping()
+        self._limits: LimitsOf = limits or (lambda row: {})
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock, self._sealing = threading.RLock(), threading.Lock()
+        self._guard = (root / _LOCK).open("w")
+        try:
+            fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._guard.close()
+            raise InputError(
+                f"{root} is in use",
+                why="another service writes to it",
+                hint="A folder has one service at a time:  sightline cluster serve",
+            ) from None
+        self.changes = 0  # counts what changed which jobs there are
+        self._dropped: set[str] = set()
+        self._samples = Samples()
+        self._older: Samples | None = None  # what a checkpoint is writing
+        self._ended: dict[str, Known] = {}
+        held = self._read_checkpoint()
+        self._committed: int = held["number"]
+        self._series = SeriesTable(Series(*row) for row in held["series"])
+        self._running = {known.key: known for known in map(decode_known, held["running"])}
+        self._journal = self._recover()
+
+    # -- what comes in ------------------------------------------------------------------------
+
+    def write_points(self, batch: Batch) -> None:
+        """Keep the points of a batch; they are on the disk when this returns. Raises FullError."""
+        if not batch.series:
+            return
+        times, values = batch.arrays()
+        with self._lock:
+            if self.live_samples + len(times) > _MOST_UNSAVED:
+                raise FullError("samples wait that could not be written to the disk")
+            new = list(dict.fromkeys(s for s in batch.series if self._series.find(s) is None))
+            if len(self._series) + len(new) > _MOST_SERIES:
+                raise FullError(f"there are {_MOST_SERIES:,} series already")
+            if new:
+                self._journal.append(_SERIES, json.dumps(new).encode())
+                for one in new:
+                    self._series.add(one)
+            find = self._series.find
+            numbers = np.array([find(s) for s in batch.series], np.int32)
+            ticket = self._journal.append(_POINTS, _encode(numbers, times, values))
+            self._samples.add(numbers, times, values)
+            journal = self._journal
+        journal.sync(ticket)
+
+    def start_job(self, document: Any) -> str:
+        """A job began; its key. Raises RequestError, DoubleError for one that is there."""
+        known = read_start(document)
+        with self._lock:
+            if known.key in self._running or known.key in self._ended:
+                raise DoubleError(f"job {known.row['job_id']} began already")
+            if self._is_kept(known.key):
+                raise DoubleError(f"job {known.row['job_id']} ended already")
+            ticket = self._journal.append(_START, known.encode())
+            self._running[known.key] = known
+            self.changes += 1
+        self._journal.sync(ticket)
+        return known.key
+
+    def stop_job(self, document: Any) -> str:
+        """A job ended; its key. Raises RequestError where none of this number runs."""
+        cluster, number, start, end, state = read_stop(document)
+        with self._lock:
+            found = [
+                known
+                for known in self._running.values()
+                if known.row["job_id"] == number
+                and (cluster is None or known.cluster == cluster)
+                and (start is None or known.row["start_ns"] == start)
+            ]
+            if not found:
+                raise RequestError(f"no job {number} runs")
+            known = max(found, key=lambda one: one.row["start_ns"])
+            if end < known.row["start_ns"]:
+                raise RequestError("a job ends after it began")
+            note = json.dumps({"key": known.key, "state": state, "end_ns": end}).encode()
+            ticket = self._journal.append(_END, note)
+            self._finish(known.key, state, end)
+        self._journal.sync(ticket)
+        return known.key
+
+    def add_jobs(self, jobs: Iterable[tuple[str, Job]]) -> int:
+        """Keep whole jobs that another archive has, by key; how many are new. Raises OSError."""
+        added = 0
+        batch: list[tuple[str, Job]] = []
+        for key, job in jobs:
+            batch.append((key, job))
+            if len(batch) == _BATCH:
+                added += self._add(batch)
+                batch = []
+        return added + (self._add(batch) if batch else 0)
+
+    def _add(self, batch: list[tuple[str, Job]]) -> int:
+        there = self._list_kept(
+            {(split_key(k)[0], shelf.find_day(split_key(k)[2])) for k, _ in batch}
+        )
+        with self._lock:
+            there |= self._running.keys() | self._ended.keys()
+        new = {key: job for key, job in batch if is_key(key) and key not in there}
+        if new:
+            self.checkpoint(new)
+        return len(new)
+
+    # -- what is asked ------------------------------------------------------------------------
+
+    @property
+    def live_samples(self) -> int:
+        """Samples in memory."""
+        return self._samples.count + (self._older.count if self._older is not None else 0)
+
+    @property
+    def live_series(self) -> int:
+        """Series that were seen."""
+        return len(self._series)
+
+    def list_hosts(self, cluster: str) -> list[str]:
+        """The nodes of a cluster that samples came from."""
+        with self._lock:
+            return self._series.list_hosts(cluster)
+
+    def list_live(self) -> list[Known]:
+        """Jobs that run, and those that ended and are in the log alone."""
+        with self._lock:
+            return [*self._running.values(), *self._ended.values()]
+
+    def list_parts(self, kind: str, cluster: str = "*", day: str = "*") -> list[Path]:
+        """The Parquet files of a kind that count: of no checkpoint that is being written."""
+        with self._lock:
+            dropped, last = set(self._dropped), self._committed
+        found = shelf.list_parts(self.root, kind, cluster, day)
+        return [
+            path
+            for path in found
+            if int(path.stem) <= last and str(path.relative_to(self.root)) not in dropped
+        ]
+
+    def list_all(self) -> tuple[int, list[Path], list[Known]]:
+        """The number of `changes`, the files of jobs, and those in memory: all of one moment."""
+        with self._lock:
+            return self.changes, self.list_parts(shelf.JOBS), self.list_live()
+
+    def find_job(self, key: str) -> Job | None:
+        """A job with all of its metrics; None where there is none of this key."""
+        with self._lock:
+            known = self._running.get(key) or self._ended.get(key)
+        if known is not None:
+            return self._assemble(known)
+        return self._read_kept(key)
+
+    def read_samples(
+        self, cluster: str, hosts: Sequence[str], first_ns: int, last_ns: int
+    ) -> pl.DataFrame:
+        """All samples of some nodes in a span, sorted by node, metric, part and time."""
+        if not is_cluster(cluster):  # it is a folder's name
+            return empty_frame()
+        with self._lock:
+            numbers = self._series.list_of(cluster, hosts)
+            held = [self._samples, *([self._older] if self._older is not None else [])]
+            parts = [s.select(numbers, first_ns, last_ns) for s in reversed(held)]
+        columns = [np.concatenate([part[n] for part in parts]) for n in range(3)]
+        frames = [make_frame(self._series, *columns)] if len(columns[0]) else []
+        files = [
+            path
+            for day in shelf.list_days(self.root, shelf.SAMPLES, cluster, first_ns, last_ns)
+            for path in self.list_parts(shelf.SAMPLES, cluster, day)
+        ]
+        if files:
+            kept = shelf.scan_parts(files).filter(
+                pl.col("host").is_in(list(hosts)), pl.col("time_ns").is_between(first_ns, last_ns)
+            )
+            frames.insert(0, kept.collect())
+        if not frames:
+            return empty_frame()
+        keys = ["host", "metric", "scope", "element", "time_ns"]
+        whole = pl.concat(frames)
+        return whole.unique(keys, keep="last", maintain_order=True).sort(keys, maintain_order=True)
+
+    # -- checkpoints --------------------------------------------------------------------------
+
+    def checkpoint(self, more: Mapping[str, Job] | None = None) -> None:
+        """Write what is in memory as Parquet, and drop the log up to here. Raises OSError."""
+        with self._sealing:
+            with self._lock:
+                number = self._journal.rotate()
+                self._older, self._samples = self._samples, Samples()
+                ended = dict(self._ended)
+                running = [known.encode() for known in self._running.values()]
+                series = list(self._series.rows)
+            try:
+                self._write_samples(number)
+                self._write_jobs(number, ended, more or {})
+                dropped = self._join_days(number)
+                self._commit(number, series, running, dropped)
+            except BaseException:
+                with self._lock:  # nothing is lost: all of it is in the log, and in memory
+                    older, self._older = self._older, None
+                    if older is not None and older.count:
+                        self._samples.add(*older.columns())
+                shelf.remove_later(self.root, self._committed)
+                raise
+            with self._lock:
+                self._committed, self._older = number, None
+                for key in ended:
+                    del self._ended[key]
+                old, self._dropped = self._dropped, set(dropped)
+                self.changes += 1
+            self._journal.drop(number)
+            for name in old:
+                (self.root / name).unlink(missing_ok=True)
+
+    def drop_old(self, now_ns: int | None = None) -> int:
+        """Remove the days that are kept no longer; how many there were."""
+        today = datetime.fromtimestamp((now_ns or time.time_ns()) / 1e9, UTC).date()
+        removed = 0
+        with self._sealing:
+            for kind in shelf.KINDS:
+                days = (
+                    self.keeping.samples_days if kind == shelf.SAMPLES else self.keeping.jobs_days
+                )
+                if days:
+                    removed += shelf.remove_old(self.root, kind, today - timedelta(days=days))
+        with self._lock:
+            self.changes += 1
+        return removed
+
+    def close(self) -> None:
+        """Write a checkpoint, and let another process have the folder."""
+        with contextlib.suppress(OSError):
+            self.checkpoint()
+        self._journal.close()
+        self._guard.close()
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _read_checkpoint(self) -> dict[str, Any]:
+        """The last one; files that are of none are removed."""
+        place = self.root / _CHECKPOINT
+        held: dict[str, Any] = {"number": 0, "series": [], "running": [], "dropped": []}
+        if place.is_file():
+            held = msgpack.unpackb(place.read_bytes())
+            if held.get("version") != _VERSION:
+                raise InputError(f"{self.root} is of another version of sightline")
+        shelf.remove_later(self.root, held["number"])
+        for name in held["dropped"]:
+            (self.root / name).unlink(missing_ok=True)
+        return held
+
+    def _recover(self) -> Journal:
+        """Read the log behind the checkpoint; the log to go on with."""
+        folder, last = self.root / _JOURNAL, self._committed
+        for number, path in list_files(folder):
+            last = max(last, number)
+            if number <= self._committed:
+                path.unlink()
+                continue
+            for kind, payload in read_records(path):
+                self._replay(kind, payload)
+        return Journal(folder, last + 1)
+
+    def _replay(self, kind: bytes, payload: bytes) -> None:
+        if kind == _SERIES:
+            for row in json.loads(payload):
+                self._series.add(Series(*row))
+        elif kind == _POINTS:
+            self._samples.add(*_decode(payload))
+        elif kind == _START:
+            known = decode_known(payload)
+            self._running[known.key] = known
+        elif kind == _END:
+            note = json.loads(payload)
+            if note["key"] in self._running:
+                self._finish(note["key"], note["state"], note["end_ns"])
+
+    def _finish(self, key: str, state: str, end_ns: int) -> None:
+        known = self._running.pop(key)
+        row = {**known.row, "state": state, "end_ns": end_ns}
+        row["duration_ns"] = end_ns - row["start_ns"]
+        self._ended[key] = replace(known, row=row)
+        self.changes += 1
+
+    def _assemble(self, known: Known) -> Job:
+        end = known.row["end_ns"] or time.time_ns()
+        frame = self.read_samples(known.cluster, known.hosts, known.row["start_ns"], end + 10**9)
+        return self._judge_by_limits(make_job(known, make_uses(frame, known, end), {}, end))
+
+    def _judge_by_limits(self, job: Job) -> Job:
+        """With what is normal on its nodes, unless these are others."""
+        limited = replace(job, limits=self._limits(job.row))
+        return job if contradicts_limits(limited) else limited
+
+    def _read_kept(self, key: str) -> Job | None:
+        cluster, _, start = split_key(key)
+        day = shelf.find_day(start)
+        files = self.list_parts(shelf.JOBS, cluster, day)
+        if not files:
+            return None
+        rows = shelf.scan_parts(files).filter(pl.col("job_key") == key).collect()
+        if rows.is_empty():
+            return None
+        row = {**rows.row(0, named=True), "cluster": cluster}
+        nodes = tuple({"host": host} for host in row["hosts"] or ())
+        uses = {}
+        files = self.list_parts(shelf.COURSES, cluster, day)
+        if files:
+            uses = read_uses(shelf.scan_parts(files).filter(pl.col("job_key") == key).collect())
+        about = {"rank": 0, "recording_id": 0, "job_row_id": 0, **row}
+        return self._judge_by_limits(Job(about, nodes, uses, {}))
+
+    def _is_kept(self, key: str) -> bool:
+        cluster, _, start = split_key(key)
+        return key in self._list_kept({(cluster, shelf.find_day(start))})
+
+    def _list_kept(self, days: set[tuple[str, str]]) -> set[str]:
+        files = [path for day in sorted(days) for path in self.list_parts(shelf.JOBS, *day)]
+        if not files:
+            return set()
+        return set(shelf.scan_parts(files).select("job_key").collect().get_column("job_key"))
+
+    def _write_samples(self, number: int) -> None:
+        older = self._older
+        if older is None or not older.count:
+            return
+        numbers, times, values = older.columns()
+        clusters = {c: n for n, c in enumerate({row.cluster for row in self._series.rows})}
+        of = np.array([clusters[row.cluster] for row in self._series.rows], np.int32)[numbers]
+        days = times // _DAY_NS
+        for name, code in clusters.items():
+            for day in np.unique(days[of == code]).tolist():
+                keep = (of == code) & (days == day)
+                frame = make_frame(self._series, numbers[keep], times[keep], values[keep])
+                where = shelf.find_day(day * _DAY_NS)
+                shelf.write_part(self.root, shelf.SAMPLES, name, where, number, frame)
+
+    def _write_jobs(self, number: int, ended: Mapping[str, Known], more: Mapping[str, Job]) -> None:
+        places: dict[tuple[str, str], list[tuple[str, Known | Job]]] = {}
+        jobs: dict[str, Known | Job] = {**more, **ended}
+        for key, one in jobs.items():
+            cluster, _, start = split_key(key)
+            places.setdefault((cluster, shelf.find_day(start)), []).append((key, one))
+        for (cluster, day), own in places.items():
+            rows, problems, courses = [], [], []
+            for key, one in sorted(own, key=lambda pair: pair[0]):
+                job = self._assemble(one) if isinstance(one, Known) else one
+                made, said = describe(key, job)
+                rows.append(made)
+                problems += said
+                courses += list_courses(key, job)
+            made_of: tuple[tuple[str, list[Any], dict[str, Any]], ...] = (
+                (shelf.JOBS, rows, JOB_SCHEMA),
+                (shelf.PROBLEMS, problems, PROBLEM_SCHEMA),
+                (shelf.COURSES, courses, dict(COURSE_SCHEMA)),
+            )
+            for kind, found, schema in made_of:
+                if found:
+                    frame = pl.DataFrame(found, schema=schema, orient="row")
+                    shelf.write_part(self.root, kind, cluster, day, number, frame)
+
+    def _join_days(self, number: int) -> list[str]:
+        """One file instead of many, of days of jobs that have many; what it replaces."""
+        replaced: list[str] = []
+        for kind in (shelf.JOBS, shelf.PROBLEMS, shelf.COURSES):
+            for cluster, day, files in shelf.find_scattered(self.root, kind, _SCATTERED):
+                names = {str(path.relative_to(self.root)): path for path in files}
+                counted = [path for name, path in names.items() if name not in self._dropped]
+                if len(counted) <= _SCATTERED:
+                    continue
+                whole = shelf.scan_parts(counted).collect().sort("job_key", maintain_order=True)
+                own = shelf.place_of(self.root, kind, cluster, day) / f"{number:012d}.parquet"
+                # Not over the file that this checkpoint wrote: what is joined is counted once.
+                shelf.write_part(self.root, kind, cluster, day, number, whole)
+                replaced += [str(p.relative_to(self.root)) for p in counted if p != own]
+        return replaced
+
+    def _commit(
+        self, number: int, series: list[Series], running: list[bytes], dropped: list[str]
+    ) -> None:
+        held = {
+            "version": _VERSION,
+            "number": number,
+            "series": series,
+            "running": running,
+            "dropped": dropped,
+        }
+        place = self.root / _CHECKPOINT
+        part = self.root / f"{_CHECKPOINT}.new"
+        write_whole(part, msgpack.packb(held))
+        sync_file(part)
+        part.replace(place)
+        sync_folder(self.root)
+
+
+def _encode(numbers: np.ndarray, times: np.ndarray, values: np.ndarray) -> bytes:
+    count = len(numbers).to_bytes(4, "little")
+    return count + numbers.tobytes() + times.tobytes() + values.tobytes()
+
+
+def _decode(data: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    count = int.from_bytes(data[:4], "little")
+    first, second = 4 + 4 * count, 4 + 12 * count
+    return (
+        np.frombuffer(data[4:first], np.int32),
+        np.frombuffer(data[first:second], np.int64),
+        np.frombuffer(data[second:], np.float64),
+    )

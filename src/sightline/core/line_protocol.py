@@ -1,0 +1,146 @@
+"""Influx's line protocol, as collectors of clusters write it: metric,tag=text field=number time.
+
+https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/. ClusterCockpit's collector
+writes `load_one,hostname=n1,type=node value=1.5 1700000000`: one field called value, seconds.
+What comes in was written by anybody: a line that is no point is an error of its own, and no text
+of it is used as anything but a text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sightline.core.units import INT64_MAX
+
+MOST_LINE = 65_536  # bytes: ours; a line of a collector has some 100
+_ESCAPED = re.compile(rb"\\([,= \\])")
+_SPLITS = {sign: re.compile(rb"(?<!\\)" + sign) for sign in (b",", b"=", b" ")}
+_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[iu]?")
+_WHOLE = re.compile(rb"-?\d{1,19}")
+_TRUE, _FALSE = (b"t", b"T", b"true", b"True", b"TRUE"), (b"f", b"F", b"false", b"False", b"FALSE")
+# What times are counted in, by the parameter `precision`; without one by how large they are.
+PRECISIONS = {"s": 10**9, "ms": 10**6, "us": 10**3, "u": 10**3, "ns": 1}
+
+
+class Line(NamedTuple):
+    """A line in its three parts as they were written; `time` is empty where none was."""
+
+    head: bytes
+    fields: bytes
+    time: bytes
+
+
+def split_line(line: bytes) -> Line:
+    """Metric with its tags, fields, time. Raises ValueError."""
+    if len(line) > MOST_LINE:
+        raise ValueError(f"a line is longer than {MOST_LINE} bytes")
+    if b'"' in line:
+        return _split_quoted(line)
+    parts = line.split(b" ") if b"\\" not in line else _SPLITS[b" "].split(line)
+    parts = [part for part in parts if part]
+    if not 2 <= len(parts) <= 3:
+        raise ValueError("a line is a metric, its fields and a time")
+    return Line(parts[0], parts[1], parts[2] if len(parts) == 3 else b"")
+
+
+def _split_quoted(line: bytes) -> Line:
+    """A line with a text among its fields, which may hold blanks."""
+    head, blank, rest = line.partition(b" ")
+    while head.endswith(b"\\"):
+        more, blank, rest = rest.partition(b" ")
+        head += b" " + more
+    inside, end = False, len(rest)
+    for place, sign in enumerate(rest):
+        if sign == 34 and rest[place - 1 : place] != b"\\":
+            inside = not inside
+        elif sign == 32 and not inside:
+            end = place
+            break
+    if not blank or inside or not head:
+        raise ValueError("a text in a line has no end")
+    return Line(head, rest[:end], rest[end:].strip())
+
+
+def read_head(head: bytes) -> tuple[str, dict[str, str]]:
+    """The metric and its tags. Raises ValueError."""
+    name, *pairs = _SPLITS[b","].split(head)
+    tags = {}
+    for pair in pairs:
+        key, *value = _SPLITS[b"="].split(pair)
+        if len(value) != 1 or not key or not value[0]:
+            raise ValueError("a tag is a name, '=' and a text")
+        tags[_decode(key)] = _decode(value[0])
+    if not name:
+        raise ValueError("the metric has no name")
+    return _decode(name), tags
+
+
+def read_fields(fields: bytes) -> Iterator[tuple[str, float]]:
+    """The fields that are numbers, with their names; texts are none. Raises ValueError."""
+    if fields.startswith(b"value=") and _NUMBER.fullmatch(fields, 6):
+        yield "value", _read_number(fields[6:])
+        return
+    rest = fields
+    while rest:
+        key, sign, rest = rest.partition(b"=")
+        if not sign or not key:
+            raise ValueError("a field is a name, '=' and a value")
+        if rest.startswith(b'"'):
+            found = re.match(rb'"(?:[^"\\]|\\.)*"', rest)
+            if found is None:
+                raise ValueError("a text in a line has no end")
+            rest = rest[found.end() :].removeprefix(b",")
+            continue
+        value, _, rest = rest.partition(b",")
+        yield _decode(key), _read_number(value)
+
+
+def _read_number(text: bytes) -> float:
+    if text in _TRUE or text in _FALSE:
+        return 1.0 if text in _TRUE else 0.0
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("a value is no number")
+    number = float(text.rstrip(b"iu"))
+    if not math.isfinite(number):
+        raise ValueError("a value is no finite number")
+    return number
+
+
+def read_time_ns(text: bytes, scale: int | None, now_ns: int) -> int:
+    """A time in ns since 1970; `scale` ns are its unit, None: by its size. Raises ValueError."""
+    if not text:
+        return now_ns
+    if not _WHOLE.fullmatch(text):
+        raise ValueError("a time is no whole number")
+    number = int(text)
+    unit = scale or find_unit_ns(number)
+    if not -INT64_MAX <= number * unit <= INT64_MAX:
+        raise ValueError("a time is too far away")
+    return number * unit
+
+
+def find_unit_ns(number: int) -> int:
+    """What a time of today is counted in, by its size: seconds have 10 digits until 2286."""
+    size = abs(number)
+    return 10**9 if size < 10**11 else 10**6 if size < 10**14 else 10**3 if size < 10**17 else 1
+
+
+def write_line(name: str, tags: Mapping[str, str], value: float, time_s: int) -> str:
+    """A point as ClusterCockpit's collector writes one, without the end of the line."""
+    written = "".join(f",{_escape(key)}={_escape(text)}" for key, text in tags.items() if text)
+    return f"{_escape(name)}{written} value={value!r} {time_s}"
+
+
+def _escape(text: str) -> str:
+    clean = "".join(c for c in text if c.isprintable())
+    return re.sub(r"([,= \\])", r"\\\1", clean)
+
+
+def _decode(text: bytes) -> str:
+    try:
+        return (_ESCAPED.sub(rb"\1", text) if b"\\" in text else text).decode()
+    except UnicodeDecodeError as error:
+        raise ValueError("a name is no UTF-8") from error

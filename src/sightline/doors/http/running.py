@@ -1,0 +1,169 @@
+"""A service that runs: its server, and what is done now and then until it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from sightline.cluster.config import Config, Tracing
+from sightline.cluster.feeds import Feeds, read_limits
+from sightline.cluster.notes import Notes
+from sightline.cluster.points import PointReader
+from sightline.cluster.running import Running
+from sightline.cluster.search import Search
+from sightline.cluster.store import MOST_LIVE, LimitsOf, Store
+from sightline.cluster.tracing import MakeReport, Tracer
+from sightline.core.model.run import Run
+from sightline.core.whole_file import write_whole
+from sightline.doors.http.server import ClusterServer
+from sightline.doors.http.service import Login, Service
+from sightline.errors import SightlineError
+
+# cc-metric-store's documentation: checkpoints each 12 h; the log is read again after a kill, and
+# ten minutes of it take seconds.
+_CHECKPOINT_S = 600.0
+_OLD_S = 3_600.0
+_TICK_S = 1.0
+_DAY_NS = 86_400 * 10**9
+
+Say = Callable[[str], None]
+
+
+class ClusterService:
+    """Everything that a configuration asks for, from `__init__` until `close`."""
+
+    def __init__(
+        self,
+        config: Config,
+        say: Say,
+        make_report: MakeReport,
+        *,
+        limits: LimitsOf | None = None,
+        provider: Login | None = None,
+    ) -> None:
+        """Open the store and listen; nothing is answered before `serve`. Raises SightlineError."""
+        self._config, self._say = config, say
+        self.store = Store(
+            config.store, config.keeping, limits or read_limits(config.sources.limits)
+        )
+        self.running = Running(self.store)
+        self.search = Search(self.store, self.running)
+        self.notes = Notes(config.store / "notes.sqlite")
+        self.tracer = Tracer(config.store, self.notes, config.tracing, make_report)
+        self.service = Service(
+            config.cluster,
+            self.store,
+            self.search,
+            self.notes,
+            config.rules,
+            tracer=self.tracer if can_trace(config.tracing) else None,
+            reader=PointReader(config.units),
+            secure=bool(config.certificate) or any("." in name for name in config.names),
+            provider=provider,
+            keep_ns=(config.keeping.samples_days or 36_500) * _DAY_NS,
+        )
+        context = None
+        if config.certificate:
+            from sightline.capture.server import make_context
+
+            context = make_context(config.certificate, config.key)
+        self.server = ClusterServer(
+            self.service,
+            config.host,
+            config.port,
+            names=config.names,
+            context=context,
+            plain=config.plain,
+        )
+        self.feeds = Feeds(config.sources, config.cluster, self.store, _ask_series(config))
+        self._ended = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def begin(self, more: Callable[[], object] | None = None, each_s: float = 10.0) -> None:
+        """Start what is done beside the answers; `more` each so many seconds."""
+        works = (self._keep, self._judge, self._read)
+        if more is not None:
+            self._threads.append(threading.Thread(target=self._repeat, args=(more, each_s)))
+        self._threads += [threading.Thread(target=work) for work in works]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
+
+    def close(self) -> None:
+        """End it all; what is in memory is written."""
+        self._ended.set()
+        self.server.server_close()
+        for thread in self._threads:
+            thread.join(60)
+        self.search.close()
+        self.notes.close()
+        self.store.close()
+
+    def _keep(self) -> None:
+        """Checkpoints and retention."""
+        written, cleaned = time.monotonic(), 0.0
+        while not self._ended.wait(_TICK_S):
+            now = time.monotonic()
+            is_full = self.store.live_samples > MOST_LIVE
+            if now - written > _CHECKPOINT_S or is_full:
+                self._try("the store", self.store.checkpoint)
+                written = time.monotonic()
+            if now - cleaned > _OLD_S:
+                self._try("the store", self.store.drop_old)
+                cleaned = now
+
+    def _judge(self) -> None:
+        """Jobs that run, now and then."""
+        wait = 0.0
+        while not self._ended.wait(wait):
+            wait = 60.0
+            try:
+                wait = self.running.refresh(self.tracer.heed)
+            except (SightlineError, OSError) as error:
+                self._say(f"jobs that run could not be judged: {error}")
+
+    def _read(self) -> None:
+        sources = self._config.sources
+        if not (sources.slurm or sources.clustercockpit):
+            return
+        wait = 0.0
+        while not self._ended.wait(wait):
+            self.feeds.read(self._say)
+            wait = max(10.0, 60 * sources.every_minutes)
+
+    def _repeat(self, work: Callable[[], object], each_s: float) -> None:
+        while not self._ended.wait(each_s):
+            self._try("what is simulated", work)
+
+    def _try(self, what: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (SightlineError, OSError) as error:
+            self._say(f"{what}: {error}")
+
+
+def can_trace(tracing: Tracing) -> bool:
+    """Whether the command that records is there."""
+    import shutil
+
+    return shutil.which(tracing.command[0]) is not None
+
+
+def _ask_series(config: Config) -> Callable[[Run], Run] | None:
+    if not config.sources.prometheus:
+        return None
+    from sightline.record.monitor.prometheus_server import open_server
+    from sightline.subjects.jobs.prometheus import add_series
+
+    fetch = open_server(config.sources.prometheus)
+    return lambda run: add_series(run, fetch, lambda job: True)[0]
+
+
+def make_report(recording: Path, target: Path) -> None:
+    """The page of a recording, as `sightline report` writes it."""
+    from sightline.session import open_session
+    from sightline.views.html.page import write
+
+    write_whole(target, write(open_session([str(recording)])))

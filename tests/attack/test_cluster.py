@@ -1,0 +1,307 @@
+"""Hostile requests to the cluster's service: ClusterCockpit's advisories, and damage of all kinds.
+
+Whatever comes: no file outside of the store, no markup of others on a page, no other statement
+than ours, nothing taken from nobody, and the next request is answered. Each door of the service
+(`DOORS`) has its attacks here; one that has none fails `test_each_door_is_attacked`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attack.mutate import damage
+from sightline.cluster.access import Rules, Token, hash_token, make_token
+from sightline.cluster.config import make_config
+from sightline.cluster.journal import list_files
+from sightline.cluster.store import Store
+from sightline.errors import InputError, RequestError, SightlineError
+from support.campaigns import CAMPAIGNS
+from support.cluster_jobs import write_start
+from support.cluster_service import TOKENS, Own, run_service
+
+pytestmark = pytest.mark.timing
+ROUNDS = 3000 if CAMPAIGNS else 60
+FLOOD = 1000 if CAMPAIGNS else 100
+NOW = int(time.time())
+SECRET = b"a word that lies outside"
+EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'`{{7*7}}"
+LINE = b"cpu_load,hostname=n1,type=node value=1.5"
+# Every address that takes something, with a request that is answered.
+DOORS: dict[str, tuple[str, str, bytes, str]] = {
+    "/write": ("POST", "ingest", LINE, ""),
+    "/api/v2/write": ("POST", "ingest", LINE, "precision=s&bucket=x"),
+    "/api/write": ("POST", "ingest", LINE, "cluster=c1"),
+    "/metricstore/api/write": ("POST", "ingest", LINE, "cluster=c1"),
+    "/api/jobs/start_job": ("POST", "ingest", json.dumps(write_start(7, at=NOW)).encode(), ""),
+    "/api/jobs/stop_job": (
+        "POST", "ingest",
+        json.dumps({"jobId": 7, "cluster": "c1", "stopTime": NOW, "jobState": "failed"}).encode(),
+        "",
+    ),
+    "/api/jobs": ("GET", "user", b"", "user=ada&sort=wasted&days=7&text=n1&tag=t&most=5"),
+    "/api/job": ("GET", "user", b"", f"id=c1/7/{NOW}"),
+    "/api/lines": ("GET", "user", b"", f"id=c1/7/{NOW}"),
+    "/": ("GET", "user", b"", "user=ada&sort=wasted&way=up&page=0&rule=job-hang&running=yes"),
+    "/job": ("GET", "user", b"", f"id=c1/7/{NOW}"),
+    "/waste": ("GET", "support", b"", "days=30"),
+    "/owners": ("GET", "support", b"", "days=30"),
+    "/nodes": ("GET", "support", b"", "cluster=c1"),
+    "/compare": ("GET", "user", b"", f"a=c1/7/{NOW}&b=c1/7/{NOW}"),
+    "/trace": ("GET", "user", b"", "n=1"),
+    "/tag": ("POST", "user", b"", ""),
+    "/record": ("POST", "user", b"", ""),
+    "/enter": ("GET", "user", b"", "token=x"),
+    "/leave": ("POST", "user", b"", ""),
+    "/health": ("GET", "user", b"", ""),
+    "/style.css": ("GET", "user", b"", ""),
+}  # fmt: skip
+QUERIES = (
+    *("../../secret", "..%2f..%2fsecret", "/etc/passwd", "c1/../../1/1", "c1/7/x", "c1//1"),
+    *("' OR 1=1 --", "1; DROP TABLE kept", '"user"', "x' UNION SELECT * FROM about --", "\0"),
+    *("*", "c?", "[a-z]1", "-1", "1e3", "99999999999", "\u0665", "", "a" * 5_000, EVIL, "%00"),
+    "read_csv('secret')",
+)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Own]:
+    (tmp_path / "secret").write_bytes(SECRET)
+    with run_service(tmp_path) as made:
+        assert made.send_json("/api/jobs/start_job/", write_start(7, at=NOW)).status == 201
+        yield made
+
+
+def ask_door(own: Own, door: str, query: str | None = None, body: bytes | None = None) -> Any:
+    """The reply of a door to its whole request, with parts of it replaced."""
+    method, role, usual, params = DOORS[door]
+    target = f"{door}?{params if query is None else query}"
+    return own.ask(target, role, method, usual if body is None else body)
+
+
+def assert_well(own: Own, root: Path) -> None:
+    """The store is as it was, and nothing lies outside of it."""
+    assert own.ask("/health").status == 200
+    assert sorted(p.name for p in root.iterdir()) == ["secret", "store"]
+    listed = json.loads(own.ask("/api/jobs?sort=job", "admin").body)
+    assert "7" in [job["job_id"] for job in listed["jobs"]]
+
+
+def test_each_door_is_attacked(own: Own) -> None:
+    """The addresses that the service's source names are those of `DOORS`."""
+    import re
+
+    from sightline.doors.http import service
+
+    text = Path(service.__file__).read_text()
+    named = set(re.findall(r'"(/[a-z0-9_/.]*)"', text)) - {"/login", "/callback", "/api/"}
+    assert named <= set(DOORS), named - set(DOORS)
+    for door in DOORS:
+        assert ask_door(own, door).status < 500, door
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_hostile_queries(own: Own, tmp_path: Path, door: str) -> None:
+    params = DOORS[door][3]
+    names = [pair.partition("=")[0] for pair in params.split("&")] + ["user", "sort", "id", "tag"]
+    for name in dict.fromkeys(names):
+        for value in QUERIES:
+            from urllib.parse import urlencode
+
+            reply = ask_door(own, door, urlencode({name: value}))
+            assert reply.status < 500, (door, name, value, reply.body)
+            assert SECRET not in reply.body
+            if reply.kind.startswith("text/html"):
+                assert b"<script" not in reply.body, (door, name)
+                assert b"<img" not in reply.body
+    assert_well(own, tmp_path)
+
+
+@pytest.mark.parametrize("door", [d for d, (method, *_) in DOORS.items() if method == "POST"])
+def test_damaged_bodies(own: Own, tmp_path: Path, door: str) -> None:
+    rng = random.Random(7)
+    usual = DOORS[door][2] or b"form=x&id=y&tag=z"
+    for _ in range(ROUNDS):
+        body = damage(usual, rng, usual)[1]
+        if rng.random() < 0.2:
+            body = gzip.compress(body)[: rng.randint(0, 200)]
+            method, role, _, params = DOORS[door]
+            reply = own.ask(f"{door}?{params}", role, method, body, Content_Encoding="gzip")
+        else:
+            reply = ask_door(own, door, body=body)
+        assert reply.status < 500, (door, body, reply.body)
+    assert_well(own, tmp_path)
+
+
+def test_path_traversal_through_tags(own: Own, tmp_path: Path) -> None:
+    """cc-backend 1.5.4: a tag of a line was a part of a path."""
+    for name in ("..", "../..", "../../x", "/etc", "a/b", ".hidden", "c1/../..", "a\\..\\b", "~"):
+        for line in (
+            f"cpu_load,hostname=n1,cluster={name} value=1",
+            f"cpu_load,hostname={name} value=1",
+            f"{name},hostname=n1 value=1",
+            f"cpu_load,hostname=n1,type=accelerator,type-id={name} value=1",
+        ):
+            own.ask("/write", "ingest", "POST", line.encode())
+            own.ask(f"/write?cluster={name}", "ingest", "POST", LINE)
+        for document in (
+            {**write_start(8, at=NOW), "cluster": name},
+            {**write_start(9, at=NOW), "resources": [{"hostname": name}]},
+        ):
+            own.send_json("/api/jobs/start_job/", document)
+    own.service.store.checkpoint()
+    folders = {p.name for p in (tmp_path / "store" / "samples").glob("*")}
+    assert folders <= {"cluster=c1"}
+    assert {p.name for p in (tmp_path / "store" / "jobs").glob("*")} <= {"cluster=c1"}
+    assert_well(own, tmp_path)
+
+
+def test_stored_markup(own: Own, tmp_path: Path) -> None:
+    """cc-backend 1.5.4: a message of a job was markup. Each text that comes in, on each page."""
+    document = write_start(8, at=NOW - 3600)
+    document |= {"user": EVIL[:100], "project": EVIL, "partition": EVIL, "subCluster": EVIL}
+    document |= {"metaData": {"jobName": EVIL, "jobScript": EVIL, "message": EVIL}}
+    assert own.send_json("/api/jobs/start_job/", document).status == 201
+    key = f"c1/8/{NOW - 3600}"
+    fields = {"form": own.sign("admin"), "id": key, "tag": EVIL[:40], "scope": "global"}
+    assert own.post("/tag", "admin", fields).status == 303
+    number = own.service.notes.ask_trace(key, EVIL, EVIL)
+    own.service.notes.end_trace(number, "failed", EVIL)
+    for page in ("/", f"/job?id={key}", "/waste", "/owners", "/nodes", f"/compare?a={key}&b={key}"):
+        reply = own.ask(page, "admin")
+        assert reply.status == 200, page
+        text = reply.body.decode().lower()
+        assert "<script" not in text, page
+        assert "<img" not in text, page
+        assert "onerror=alert(2)>" not in text.replace("&gt;", ""), page
+        assert "script-src" not in reply.headers["Content-Security-Policy"]
+
+
+def test_sql_in_names_of_metrics(own: Own, tmp_path: Path) -> None:
+    """cc-backend 1.5.4: the name of a metric was a part of a statement."""
+    for name in ("x'; DROP TABLE kept; --", 'mean_x"', "1) OR (1=1", "a;b", "a'b"):
+        escaped = name.replace(" ", "\\ ")
+        line = f"{escaped},hostname=n1 value=1".encode()
+        assert own.ask("/write", "ingest", "POST", line).status == 400
+        for target in (f"/?sort={name}", f"/api/jobs?sort={name}", f"/nodes?cluster={name}"):
+            assert own.ask(target, "admin").status in (200, 400, 404)
+    assert own.service.store.live_samples == 0
+    assert_well(own, tmp_path)
+
+
+def test_empty_and_guessable_keys() -> None:
+    """cc-backend 1.5.4: an empty key was taken."""
+    import hashlib
+
+    for word in ("", " ", "short", "a" * 15):
+        with pytest.raises(RequestError):
+            hash_token(word)
+    empty = hashlib.sha256(b"").hexdigest()
+    for digest in (empty, "", "0", "x" * 64):
+        with pytest.raises(RequestError):
+            Token("t", "admin", digest)
+    assert len({make_token()[0] for _ in range(100)}) == 100
+
+
+def test_configurations_that_let_anybody_in() -> None:
+    """A header without a proxy, roles that are none, misspelt keys: refused at the start."""
+    whole: dict[str, Any] = {"cluster": "c1"}
+    for more in (
+        {"access": {"header": "X-Remote-User"}},
+        {"access": {"header": "X", "proxies": ["anywhere"]}},
+        {"access": {"roles": {"ada": "root"}}},
+        {"access": {"tokens": [{"name": "t", "role": "admin", "sha256": ""}]}},
+        {"acces": {}},
+        {"cluster": "../x"},
+        {"cluster": ""},
+        {"listen": "8270"},
+        {"listen": "evil.example:80"},
+        {"trace": {"command": ["sh", "-c", "x"]}},
+        {"oidc": {"issuer": "http://evil.example", "client_id": "x"}},
+        {"keep": {"jobs_days": -1}},
+    ):
+        with pytest.raises((RequestError, InputError)):
+            make_config({**whole, **more}, Path("/nowhere"))
+
+
+def test_nobody_is_heard_without_a_token(tmp_path: Path) -> None:
+    """cc-backend 1.5.4: ingest by NATS asked for none. Here also where no token is configured."""
+    with run_service(tmp_path, rules=Rules()) as own:
+        for door, (method, _, body, params) in DOORS.items():
+            reply = own.ask(f"{door}?{params}", None, method, body, X_Remote_User="root")
+            if door not in ("/health", "/style.css"):
+                assert reply.status in (401, 403), door
+        assert own.service.store.live_samples == 0
+        assert own.service.store.list_live() == []
+
+
+def test_floods_of_requests_that_are_refused(own: Own, tmp_path: Path) -> None:
+    """Guessed tokens, and connections that say nothing: who has a token is still heard."""
+    for n in range(FLOOD):
+        reply = own.ask("/write", None, "POST", LINE, Authorization=f"Bearer {n:032d}")
+        assert reply.status == 401
+    idle = []
+    connection = own.connect()
+    place = (connection.host, connection.port)
+    connection.close()
+    try:
+        for _ in range(FLOOD):
+            idle.append(socket.create_connection(place, 5))
+            with suppress(OSError):
+                idle[-1].send(b"POST /write HTTP/1.1\r\nHost: loc")
+        connection = own.connect()
+        connection.request("POST", "/write", LINE, {"Authorization": f"Bearer {TOKENS['ingest']}"})
+        assert connection.getresponse().status == 204
+        connection.close()
+    finally:
+        for one in idle:
+            one.close()
+    assert_well(own, tmp_path)
+
+
+def test_damaged_requests_by_a_socket(own: Own, tmp_path: Path) -> None:
+    rng = random.Random(11)
+    connection = own.connect()
+    place = (connection.host, connection.port)
+    connection.close()
+    head = f"POST /write HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(LINE)}\r\n"
+    seed = head.encode() + b"Authorization: Bearer wrong-wrong-wrong-wrong\r\n\r\n" + LINE
+    for _ in range(ROUNDS):
+        made = damage(seed, rng, seed)[1]
+        with suppress(OSError), socket.create_connection(place, 5) as asked:
+            asked.sendall(made[:100_000])
+            asked.shutdown(socket.SHUT_WR)
+            answer = b""
+            while piece := asked.recv(1 << 16):
+                answer += piece
+            assert b" 20" not in answer.split(b"\r\n")[0], made
+    assert own.service.store.live_samples == 0
+    assert_well(own, tmp_path)
+
+
+def test_a_damaged_log_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """Bytes of the journal changed or cut: the store opens, or says why not."""
+    rng = random.Random(13)
+    with run_service(tmp_path) as own:
+        for n in range(20):
+            line = f"cpu_load,hostname=n{n} value={n}".encode()
+            assert own.ask("/write", "ingest", "POST", line).status == 204
+        _, path = list_files(tmp_path / "store" / "journal")[-1]
+        whole = path.read_bytes()
+    for n in range(ROUNDS // 3):
+        root = tmp_path / f"damaged-{n}"
+        (root / "journal").mkdir(parents=True)
+        (root / "journal" / path.name).write_bytes(damage(whole, rng, whole)[1])
+        with suppress(SightlineError):
+            store = Store(root)
+            assert store.live_samples <= 40
+            store.close()

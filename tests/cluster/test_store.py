@@ -1,0 +1,205 @@
+"""The store: what comes in is found again, whole, also after checkpoints, kills and full disks."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sightline.cluster import shelf, store
+from sightline.cluster.journal import Journal, list_files, read_records
+from sightline.cluster.points import PointReader
+from sightline.cluster.search import Search, Wanted
+from sightline.cluster.store import DoubleError, FullError, Keeping, Store
+from sightline.errors import InputError, RequestError
+from support.cluster_jobs import NOW, push, read_values, start, stop
+
+
+@pytest.fixture
+def kept(tmp_path: Path):
+    made = Store(tmp_path / "s")
+    yield made
+    made.close()
+
+
+def test_a_job_from_its_start_to_the_archive(kept):
+    key = start(kept, 4711, hosts=("n1", "n2"), gpus=2)
+    push(kept, ("n1", "n2"), 60, gpu=lambda host, t: 80.0 if host == "n1" else 0.0)
+    live = kept.find_job(key)
+    stop(kept, 4711)
+    waiting = kept.find_job(key)
+    kept.checkpoint()
+    archived = kept.find_job(key)
+    for job in (live, waiting, archived):
+        use = job.find_use("acc_utilization", "accelerator")
+        assert use.avg.tolist() == [80.0, 0.0]
+        assert use.places == (("n1", "0"), ("n2", "0"))
+        assert job.find_use("mem_used").avg.tolist() == [2e9, 2e9]  # GB, as rules count in
+    np.testing.assert_array_equal(
+        waiting.uses["acc_utilization", "accelerator"].values,
+        archived.uses["acc_utilization", "accelerator"].values,
+    )
+    rows, count = Search(kept).list_jobs(Wanted())
+    assert (count, rows[0]["worst_rule"], rows[0]["gpu_used_pct"]) == (1, "job-idle-gpus", 40.0)
+    # By hand: one hour on two GPUs, one of them idle.
+    assert rows[0]["gpu_hours"] == pytest.approx(2.0)
+    assert rows[0]["wasted_gpu_hours"] == pytest.approx(1.0)
+
+
+def test_samples_are_the_same_before_and_after_checkpoints(tmp_path):
+    rng = random.Random(5)
+    kept = Store(tmp_path / "s")
+    sent = {}
+    for at in range(200):
+        value = rng.random()
+        sent[NOW - 2000 + 10 * at] = value
+        line = f"cpu_load,hostname=n1 value={value!r} {NOW - 2000 + 10 * at}"
+        kept.write_points(PointReader().read(line.encode(), "c1", now_ns=NOW * 10**9))
+        if rng.random() < 0.05:
+            kept.checkpoint()
+        if rng.random() < 0.05:
+            kept.close()
+            kept = Store(tmp_path / "s")
+    assert read_values(kept) == sent
+    kept.close()
+
+
+def test_a_sample_that_comes_twice_counts_once_and_the_last_wins(kept):
+    for value in (1.0, 2.0):
+        line = f"cpu_load,hostname=n1 value={value} {NOW}"
+        kept.write_points(PointReader().read(line.encode(), "c1", now_ns=NOW * 10**9))
+        kept.checkpoint()
+    assert read_values(kept) == {NOW: 2.0}
+
+
+def test_a_job_begins_and_ends_once(kept):
+    start(kept, 1)
+    with pytest.raises(DoubleError):
+        start(kept, 1)
+    stop(kept, 1)
+    with pytest.raises(RequestError, match="no job 1 runs"):
+        stop(kept, 1)
+    with pytest.raises(DoubleError):
+        start(kept, 1)
+    kept.checkpoint()
+    with pytest.raises(DoubleError):
+        start(kept, 1)
+    assert Search(kept).list_jobs(Wanted())[1] == 1
+
+
+def test_a_checkpoint_that_fails_loses_and_doubles_nothing(kept, monkeypatch):
+    """Of each step of it: a full disk, then the next one works."""
+    wanted = 0
+    for step in ("_write_samples", "_write_jobs", "_join_days", "_commit"):
+        wanted += 1
+        key = start(kept, wanted)
+        push(kept, ("n1",), 3, at=wanted * 100)
+        stop(kept, wanted)
+
+        def fail(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+            patch.setattr(kept, step, fail)
+            kept.checkpoint()
+        assert kept.find_job(key) is not None
+        assert Search(kept).list_jobs(Wanted())[1] == wanted
+    kept.checkpoint()
+    assert Search(kept).list_jobs(Wanted())[1] == wanted
+    assert kept.live_samples == 0
+    assert len(read_values(kept)) == 3 * wanted
+
+
+def test_files_of_a_checkpoint_that_did_not_end_are_not_read(tmp_path, monkeypatch):
+    """Killed between its files and its word: the log has all of it."""
+    kept = Store(tmp_path / "s")
+    start(kept, 1)
+    push(kept, ("n1",), 5)
+    stop(kept, 1)
+    monkeypatch.setattr(shelf, "remove_later", lambda root, number: 0)  # no time to clean up
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(kept, "_commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        kept.checkpoint()
+    assert shelf.list_parts(kept.root, shelf.JOBS)
+    kept._guard.close()
+    kept._journal.close()
+    monkeypatch.undo()
+    again = Store(tmp_path / "s")
+    assert Search(again).list_jobs(Wanted())[1] == 1
+    assert len(read_values(again)) == 5
+    assert not shelf.list_parts(again.root, shelf.JOBS)
+    again.close()
+
+
+def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
+    monkeypatch.setattr(store, "_SCATTERED", 3)
+    for number in range(9):
+        start(kept, number)
+        stop(kept, number)
+        kept.checkpoint()
+        assert Search(kept).list_jobs(Wanted())[1] == number + 1
+    assert len(kept.list_parts(shelf.JOBS)) <= 4
+    kept.checkpoint()
+    assert len(shelf.list_parts(kept.root, shelf.JOBS)) <= 4  # what was replaced is gone
+
+
+def test_the_log_is_read_to_its_first_damage(tmp_path):
+    journal = Journal(tmp_path, 1)
+    for n in range(5):
+        journal.sync(journal.append(b"P", bytes([n]) * 50))
+    journal.close()
+    (_, path), whole = list_files(tmp_path)[0], list_files(tmp_path)[0][1].read_bytes()
+    for end in range(0, len(whole), 7):
+        path.write_bytes(whole[:end])
+        found = list(read_records(path))
+        assert found == [(b"P", bytes([n]) * 50) for n in range(end // 59)]
+    for place in range(0, len(whole), 11):
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        assert len(list(read_records(path))) == place // 59
+
+
+def test_old_days_go(tmp_path):
+    kept = Store(tmp_path / "s", Keeping(samples_days=2, jobs_days=30))
+    day = 86_400
+    for number, age in enumerate((0, 1, 5, 40)):
+        start(kept, number, at=NOW - age * day - 3600)
+        push(kept, ("n1",), 2, at=-age * day)
+        stop(kept, number, at=NOW - age * day)
+    kept.checkpoint()
+    kept.drop_old(NOW * 10**9)
+    assert Search(kept).list_jobs(Wanted())[1] == 3
+    assert sorted(NOW - t for t in read_values(kept)) == [10, 20, day + 10, day + 20]
+    kept.close()
+
+
+def test_one_service_a_folder(kept):
+    with pytest.raises(InputError, match="in use"):
+        Store(kept.root)
+
+
+def test_too_much_that_cannot_be_written_is_refused(kept, monkeypatch):
+    monkeypatch.setattr(store, "_MOST_UNSAVED", 10)
+    with pytest.raises(FullError):
+        push(kept, ("n1",), 20)
+    monkeypatch.setattr(store, "_MOST_UNSAVED", 10**6)
+    monkeypatch.setattr(store, "_MOST_SERIES", 1)
+    with pytest.raises(FullError):
+        push(kept, ("n1", "n2"), 1)
+    assert read_values(kept) == {}
+
+
+def test_gpus_of_others_on_a_shared_node_are_left_out(kept):
+    key = start(kept, 1, gpus=1, accelerators=["0"])
+    lines = [
+        f"nv_util,hostname=n1,type=accelerator,type-id={gpu} value={value} {NOW - 60 + 10 * at}"
+        for at in range(6)
+        for gpu, value in ((0, 90), (1, 5))
+    ]
+    kept.write_points(PointReader().read("\n".join(lines).encode(), "c1", now_ns=NOW * 10**9))
+    use = kept.find_job(key).find_use("acc_utilization", "accelerator")
+    assert use.places == (("n1", "0"),)
+    assert use.mean == 90.0
