@@ -184,6 +184,19 @@ def list_metrics() -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
 
 
+def sum_counter(run: Run, concept: str) -> float:
+    """By how much a counter grew between its first and its last reading; 0 of one that has one."""
+    if not run.rows("counters"):
+        return 0.0
+    counters = run.table("counters", ["metric", "source", "time_ns", "value"])
+    names = [told["metric"] for told in list_metrics() if told["concept"] == concept]
+    mine = counters.filter(pl.col("metric").cast(pl.String).is_in(names))
+    grown = mine.sort("time_ns", maintain_order=True).group_by("metric", "source").agg(
+        (pl.col("value").last() - pl.col("value").first()).clip(lower_bound=0)
+    )  # fmt: skip
+    return float(grown.get_column("value").sum())
+
+
 def find_worst(run: Run, metric: str, statistic: str) -> float | None:
     """The largest value of a statistic over all ranks and sources; None where it is unknown."""
     load = summarize_load(run)
