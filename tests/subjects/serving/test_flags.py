@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -26,6 +27,20 @@ def test_every_rule_has_a_flag_of_every_engine() -> None:
     ]
     assert set(_read_flags()) == set(product(rules, ENGINES))
     assert all(flag.fix and flag.source for flag in _read_flags().values())
+
+
+def test_vllms_own_parser_has_each_option_that_is_named() -> None:
+    """vllm_options.tsv is what `vllm serve --help=all` of 0.32.0 lists."""
+    lines = (Path(__file__).parent / "vllm_options.tsv").read_text().splitlines()
+    known = {line for line in lines if not line.startswith("#")}
+    named = {
+        option
+        for (_, engine), flag in _read_flags().items()
+        if engine == "vllm"
+        for option in re.findall(r"--[a-z][a-z0-9-]+", flag.fix)
+    }
+    assert len(named) > 15
+    assert named <= known
 
 
 @pytest.mark.parametrize(
