@@ -6,6 +6,7 @@ Times go from integer ns to decimal text by digits alone: a float does not hold 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,9 +32,24 @@ ATTENTION = "kernel_unified_attention_2d"
 _TRANSFER = "vllm/distributed/kv_transfer/kv_connector/v1/base.py(268): wait_for_layer_load"
 
 
-def write_trace(served: Served, folder: Path, engine: str = "vllm", rank: int = 0) -> Path:
-    """One worker's trace; "vllm detailed" is vLLM with detailed_trace_annotation and shapes."""
+def write_trace(
+    served: Served,
+    folder: Path,
+    engine: str = "vllm",
+    rank: int = 0,
+    transfers: Sequence[tuple[int, int]] = (),
+    clock_ns: int = 0,
+) -> Path:
+    """One worker's trace; "vllm detailed" is vLLM with detailed_trace_annotation and shapes.
+
+    `transfers` are of keys and values that come in, on a thread of their own; `clock_ns` is how far
+    the machine's clock is ahead.
+    """
     rows = [_row("M", "process_name", args={"name": "VLLM::Worker"})]
+    rows += [
+        _range("user_annotation", "nixl_read", begin, end, PID + 1 + n % 2)
+        for n, (begin, end) in enumerate(transfers)
+    ]
     number = 0
     for step in served.steps:
         rows.append(_range("user_annotation", _name(step, engine), step.start_ns, step.end_ns))
@@ -70,7 +86,9 @@ def write_trace(served: Served, folder: Path, engine: str = "vllm", rank: int = 
     path.write_text(
         f'{{"schemaVersion": 1, "distributedInfo": {json.dumps(head)}, '
         f'"deviceProperties": {json.dumps(gpu)}, '
-        f'"baseTimeNanoseconds": {ORIGIN_NS}, "traceEvents": [\n' + ",\n".join(rows) + "\n]}"
+        f'"baseTimeNanoseconds": {ORIGIN_NS + clock_ns}, "traceEvents": [\n'
+        + ",\n".join(rows)
+        + "\n]}"
     )
     return path
 

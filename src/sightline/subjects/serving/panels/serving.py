@@ -35,6 +35,8 @@ _TABLES = {
     "goodput": ("Goodput under published promises", ()),
     "energy_per_token": ("Energy of a token", ()),
     "request_time": ("Requests", ()),
+    "request_story": ("Requests, over servers that prefill and decode apart", ()),
+    "kv_transfers": ("Transfers of keys and values", ()),
     "model_layers": ("Layers of one step of each phase", ()),
     "engine_steps": ("Steps", ("host_start_ns", "host_end_ns", "engine", "source", "confidence")),
 }
