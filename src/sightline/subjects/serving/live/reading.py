@@ -11,6 +11,8 @@ from sightline.subjects.serving.load import find_quantile, list_metrics
 
 # Of several engines of a server one is the fullest; everything else is added up.
 _WORST = ("kv_cache", "accepted_length", "iteration")
+# No engine counts further; sums of larger ones would be infinite.
+_MOST = 1e30
 _ENGINES = {"vllm:": "vllm", "sglang:": "sglang", "trtllm_": "trtllm", "trtllm:": "trtllm"}
 
 
@@ -76,10 +78,10 @@ def read_metrics(text: str, time_s: float) -> Reading | None:
         place = found.gauges if told["kind"] == "gauge" else found.counters
         if concept in place or name not in by_name:
             continue
-        values = [s.value * scale for s in by_name[name] if math.isfinite(s.value)]
+        values = [s.value * scale for s in by_name[name] if abs(s.value) < _MOST]
         if values:
             place[concept] = max(values) if concept in _WORST else sum(values)
-    return found
+    return found if found.gauges or found.counters or found.histograms else None
 
 
 def _read_histogram(by_name: dict[str, list[Sample]], name: str) -> Histogram:
@@ -89,9 +91,11 @@ def _read_histogram(by_name: dict[str, list[Sample]], name: str) -> Histogram:
             bound = float(sample.labels.get("le", "nan").replace("+Inf", "inf"))
         except ValueError:
             continue
-        if not math.isnan(bound) and math.isfinite(sample.value):
+        if not math.isnan(bound) and abs(sample.value) < _MOST:
             buckets[bound] = buckets.get(bound, 0.0) + sample.value
-    return Histogram(buckets, sum(s.value for s in by_name.get(f"{name}_sum", ())))
+    return Histogram(
+        buckets, sum(s.value for s in by_name.get(f"{name}_sum", ()) if abs(s.value) < _MOST)
+    )
 
 
 def compare_readings(before: Reading, after: Reading) -> Interval:
