@@ -32,7 +32,7 @@ _TABLES = {
     "first_token_time": ("Where the time to the first token goes", ()),
     "engine_roofline": ("How far each phase is from the roofline", ()),
     "serving_load": ("Load of the server", ()),
-    "goodput": ("Goodput under published promises", ()),
+    "goodput": ("Goodput under published promises", ("source",)),
     "energy_per_token": ("Energy of a token", ()),
     "request_time": ("Requests", ()),
     "request_story": ("Requests, over servers that prefill and decode apart", ()),
