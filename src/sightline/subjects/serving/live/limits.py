@@ -20,10 +20,7 @@ from sightline.subjects.serving.load import FULL_PCT
 
 BOUND_PCT, LATENCY_PCT = 80.0, 60.0
 PRECISION = "bf16_tensor"
-HOW_MFU = (
-    "the server counts no FLOP and no bytes: start it with --enable-mfu-metrics "
-    "(vLLM 0.15 and later)"
-)
+HOW_MFU = "the server counts no FLOP and no bytes: start it with --enable-mfu-metrics"
 NO_COUNT = "this server does not count its FLOP and its bytes: record it (sightline run --server)"
 NO_GPU = "the GPU's peaks are unknown: name it, as in --gpu 'H100 SXM'"
 
@@ -140,8 +137,8 @@ def _judge_roofline(load: Interval, gpu: Gpu | None) -> Iterator[Limit]:
     flops = load.rates.get("flops", 0.0)
     moved = load.rates.get("read_bytes", 0.0) + load.rates.get("written_bytes", 0.0)
     if not flops and not moved:
-        how = HOW_MFU if load.engine == "vllm" else NO_COUNT
-        if load.engine == "vllm" and not load.growths.get("output_tokens"):
+        how = HOW_MFU if load.engine in ("vllm", "sglang") else NO_COUNT
+        if load.engine != "trtllm" and not load.growths.get("output_tokens"):
             how = "no token was computed in this time"
         yield Limit("memory bandwidth", None, False, how)
         yield Limit("compute", None, False, how)
