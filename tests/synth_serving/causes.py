@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .kineto import ATTENTION, KV_SHAPE
 from .server import Served, Settings, serve
 
 Asked = list[tuple[int, int, int]]
@@ -24,6 +25,7 @@ class Case:
     gain_ns: int
     engine: str = "vllm"
     has_client: bool = False
+    has_metrics: bool = False
 
 
 def _ask_at_once(dice: random.Random, count: int, output: tuple[int, int] = (40, 90)) -> Asked:
@@ -92,6 +94,67 @@ def exchange_slowly(dice: random.Random) -> Case:
     return _compare("all-reduce-latency-bound", slow, replace(slow, exchange_ns=4_160), asked)
 
 
+def attend_slowly(dice: random.Random) -> Case:
+    """Long contexts: reading them takes 1.22 ns a token at an H100's bandwidth, and so many times.
+
+    The fast kernel reaches 85 % of it.
+    """
+    reading = 2 * KV_SHAPE[0] * KV_SHAPE[1] * 2 / 3.35
+    slow = Settings(
+        graphs=(),
+        launch_ns=1_500,
+        attention=ATTENTION,
+        attention_ns=reading / 1000 * dice.uniform(4, 8),
+    )
+    fast = replace(slow, attention_ns=reading / 1000 / 0.85)
+    asked = [(0, dice.randint(1_000, 3_000), dice.randint(40, 60)) for _ in range(24)]
+    return _compare("attention-backend-slow-path", slow, fast, asked, engine="vllm detailed")
+
+
+def unpack_weights(dice: random.Random) -> Case:
+    slow = Settings(unpack_ns=dice.randint(3_000, 9_000))
+    asked = _ask_at_once(dice, dice.randint(12, 48))
+    return _compare("dequantization-overhead", slow, replace(slow, unpack_ns=0), asked)
+
+
+def wait_for_keys(dice: random.Random) -> Case:
+    slow = Settings(transfer_ns=dice.randint(2_000_000, 5_000_000), most_tokens=512)
+    asked = [(0, dice.randint(1_000, 2_000), dice.randint(20, 40)) for _ in range(16)]
+    return _compare("kv-transfer-exposed", slow, replace(slow, transfer_ns=0), asked)
+
+
+def load_experts_unevenly(dice: random.Random) -> Case:
+    loads = [dice.randint(8_000, 16_000) for _ in range(3)]
+    loads.append(dice.randint(50_000, 90_000))
+    slow = Settings(experts=tuple(loads))
+    even = round(sum(loads) / len(loads))
+    asked = _ask_at_once(dice, dice.randint(12, 48))
+    return _compare("expert-imbalance", slow, replace(slow, experts=(even,) * 4), asked)
+
+
+def draft_in_vain(dice: random.Random) -> Case:
+    slow = Settings(
+        place_ns=1,
+        drafts=dice.randint(3, 5),
+        draft_ns=dice.randint(100_000, 180_000),
+        accepts=(0, 0, dice.randint(0, 1), 0),
+    )
+    asked = _ask_at_once(dice, dice.randint(12, 32))
+    fast = replace(slow, drafts=0)
+    return _compare("speculative-acceptance-low", slow, fast, asked, has_client=True)
+
+
+def preempt(dice: random.Random) -> Case:
+    """Requests start anew; the gain is without what was computed again, at the same batches."""
+    slow = Settings(kv_tokens=dice.randint(6_000, 9_000), token_ns=dice.randint(200, 300))
+    asked = [(0, dice.randint(60, 120), dice.randint(900, 1_100)) for _ in range(24)]
+    served = serve(slow, asked)
+    computed = sum(step.prefill[1] for step in served.steps)
+    again = computed - sum(prompt for _, prompt, _ in asked)
+    gain = again * slow.token_ns * slow.kernels
+    return Case("kv-cache-preemption", served, gain, has_client=True, has_metrics=True)
+
+
 CAUSES: tuple[Callable[[random.Random], Case], ...] = (
     schedule_slowly,
     prefill_long_prompts,
@@ -101,6 +164,12 @@ CAUSES: tuple[Callable[[random.Random], Case], ...] = (
     pad_graphs,
     sample_on_host,
     exchange_slowly,
+    attend_slowly,
+    unpack_weights,
+    wait_for_keys,
+    load_experts_unevenly,
+    draft_in_vain,
+    preempt,
 )
 
 

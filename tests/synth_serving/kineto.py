@@ -6,6 +6,7 @@ Times go from integer ns to decimal text by digits alone: a float does not hold 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,19 +16,56 @@ PID = 4711
 ORIGIN_NS = 1_790_000_000_000_000_000
 
 
-def write_trace(served: Served, folder: Path, engine: str = "vllm") -> Path:
-    """One worker's trace."""
+def write_metrics(served: Served, folder: Path) -> Path:
+    """The server's count of preempted requests, as its /metrics says it."""
+    path = folder / "metrics.prom"
+    path.write_text(
+        "# TYPE vllm:num_preemptions_total counter\n"
+        f'vllm:num_preemptions_total{{engine="0"}} {served.preemptions}\n'
+    )
+    return path
+
+
+# Heads of keys and values, and their width, as vLLM's attention operator has them.
+KV_SHAPE = (8, 128)
+ATTENTION = "kernel_unified_attention_2d"
+_TRANSFER = "vllm/distributed/kv_transfer/kv_connector/v1/base.py(268): wait_for_layer_load"
+
+
+def write_trace(
+    served: Served,
+    folder: Path,
+    engine: str = "vllm",
+    rank: int = 0,
+    transfers: Sequence[tuple[int, int]] = (),
+    clock_ns: int = 0,
+) -> Path:
+    """One worker's trace; "vllm detailed" is vLLM with detailed_trace_annotation and shapes.
+
+    `transfers` are of keys and values that come in, on a thread of their own; `clock_ns` is how far
+    the machine's clock is ahead.
+    """
     rows = [_row("M", "process_name", args={"name": "VLLM::Worker"})]
+    rows += [
+        _range("user_annotation", "nixl_read", begin, end, PID + 1 + n % 2)
+        for n, (begin, end) in enumerate(transfers)
+    ]
     number = 0
     for step in served.steps:
         rows.append(_range("user_annotation", _name(step, engine), step.start_ns, step.end_ns))
         rows.append(
             _range("cpu_op", "vllm::unified_attention", step.start_ns, step.start_ns + 1_000)
         )
-        left = list(step.kernels)
+        if step.transfer is not None:
+            rows.append(_range("python_function", _TRANSFER, *step.transfer))
+        if step.draft is not None:
+            rows.append(_range("user_annotation", "gpu_model_runner: draft", *step.draft))
+        left = list(step.ranks[rank] if step.ranks else step.kernels)
         for start, end, count in step.launches:
             number += 1
-            api = "cudaGraphLaunch" if step.places else "cudaLaunchKernel"
+            api = "cudaGraphLaunch" if count > 1 else "cudaLaunchKernel"
+            if engine == "vllm detailed" and left[0].name == ATTENTION:
+                rows.append(_attend(step, start, end))
             rows.append(_range("cuda_runtime", api, start, end, correlation=number))
             for kernel in left[:count]:
                 rows.append(
@@ -41,11 +79,16 @@ def write_trace(served: Served, folder: Path, engine: str = "vllm") -> Path:
         if step.sample[0] > waits_from:
             rows.append(_range("cuda_runtime", "cudaStreamSynchronize", waits_from, step.sample[0]))
         rows.append(_range("user_annotation", "gpu_model_runner: sample", *step.sample))
-    path = folder / "rank0.pt.trace.json"
-    head = {"rank": 0, "world_size": 1, "backend": "nccl"}
+    path = folder / f"rank{rank}.pt.trace.json"
+    ranks = max(len(step.ranks) for step in served.steps)
+    head = {"rank": rank, "world_size": max(ranks, 1), "backend": "nccl"}
+    gpu = [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]
     path.write_text(
         f'{{"schemaVersion": 1, "distributedInfo": {json.dumps(head)}, '
-        f'"baseTimeNanoseconds": {ORIGIN_NS}, "traceEvents": [\n' + ",\n".join(rows) + "\n]}"
+        f'"deviceProperties": {json.dumps(gpu)}, '
+        f'"baseTimeNanoseconds": {ORIGIN_NS + clock_ns}, "traceEvents": [\n'
+        + ",\n".join(rows)
+        + "\n]}"
     )
     return path
 
@@ -66,11 +109,30 @@ def write_client(served: Served, folder: Path) -> Path:
     return path
 
 
+def _attend(step: Step, start: int, end: int) -> str:
+    """The operator around a launch of attention, with the shapes of queries, keys and values."""
+    heads = [step.decode, 4 * KV_SHAPE[0], KV_SHAPE[1]]
+    keys = [step.decode, *KV_SHAPE]
+    told = {
+        "Input Dims": [heads, keys, keys, heads],
+        "Input type": ["c10::BFloat16"] * 4,
+        "Concrete Inputs": [""] * 4,
+    }
+    return _range("cpu_op", "vllm::unified_attention_with_output", start - 100, end + 100, **told)  # type: ignore[arg-type]
+
+
 def _name(step: Step, engine: str) -> str:
+    if engine == "vllm detailed":
+        tokens, context = step.prefill[1], step.context
+        return (
+            f"execute_{tokens + step.checked}_context_{step.prefill[0]}"
+            f"(sq{tokens}sk{tokens}sqsq1sqsk1)_generation_{step.decode}"
+            f"(sq{step.checked}sk{context}sqsq1sqsk1)"
+        )
     if engine == "vllm":
         return (
             f"execute_context_{step.prefill[0]}({step.prefill[1]})"
-            f"_generation_{step.decode}({step.decode})"
+            f"_generation_{step.decode}({step.checked})"
         )
     if engine == "atom" and step.phase == "decode":
         return f"decode[bs={step.decode}/{step.places or step.decode} tok={step.decode}]"

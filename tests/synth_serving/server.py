@@ -31,6 +31,16 @@ class Settings:
     most_tokens: int = 8_192  # of a step
     kv_tokens: int | None = None
     runs_ahead: bool = False  # schedules while the step before computes
+    layers: int = 24
+    attention: str | None = None  # a kernel a layer, which takes attention_ns for a context token
+    attention_ns: float = 0.0
+    unpack_ns: int = 0  # a kernel before each product that unpacks its weights
+    transfer_ns: int = 0  # keys and values are waited for, in each step with prompts
+    experts: tuple[int, ...] = ()  # by rank: a layer's experts, behind which all ranks exchange
+    exchange_all_ns: int = 20_000
+    drafts: int = 0  # tokens that are drafted for each request, in as many passes
+    draft_ns: int = 0  # of each pass
+    accepts: tuple[int, ...] = (0,)  # how many of them are right, in turn
 
 
 @dataclass
@@ -68,6 +78,11 @@ class Step:
     kernels: tuple[Kernel, ...]
     sample: tuple[int, int]
     without_prompts_ns: int  # how much shorter it is without its prompt tokens
+    context: int = 0  # tokens that the attention of running requests looks at
+    checked: int = 0  # tokens of running requests that it computes; more than them with drafts
+    transfer: tuple[int, int] | None = None
+    draft: tuple[int, int] | None = None  # launching the draft
+    ranks: tuple[tuple[Kernel, ...], ...] = ()  # all ranks' kernels, where they differ
 
 
 @dataclass(frozen=True)
@@ -109,8 +124,12 @@ def serve(settings: Settings, asked: list[tuple[int, int, int]]) -> Served:
             request.computed += tokens
             if request.computed == request.to_compute:
                 request.token_ns.append(now)
+        made = 1
+        if settings.drafts and not prefills:
+            made += settings.accepts[len(steps) % len(settings.accepts)]
         for request in decodes:
-            request.token_ns.append(now)
+            left = request.output - len(request.token_ns)
+            request.token_ns.extend([now] * min(made, left))
         running = [r for r in running if len(r.token_ns) < r.output]
     return Served(steps, requests, preemptions)
 
@@ -162,36 +181,98 @@ def _run_step(
     places = 0
     if not prefills:
         places = next((g for g in settings.graphs if g >= len(decodes)), 0)
-    computed = places if settings.pads and places else len(decodes)
+    drafts = settings.drafts if not prefills else 0
+    checked = len(decodes) * (1 + drafts)
+    computed = places if settings.pads and places else checked
     length = settings.kernel_ns + computed * settings.place_ns + tokens * settings.token_ns
-    names = [("gemm", length)] * settings.kernels
-    for number in range(settings.exchanges):
-        at = (number + 1) * settings.kernels // settings.exchanges + number
-        names.insert(at, ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", settings.exchange_ns))
-    launches, kernels = [], []
+    context = sum(_measure(r) for r in decodes)
+    names = _list_kernels(settings, length, context)
+    launches: list[tuple[int, int, int]] = []
     host = start + settings.prepare_ns
-    device = 0
+    transfer = None
+    if settings.transfer_ns and prefills:
+        transfer = (host, host + settings.transfer_ns)
+        host = transfer[1]
+    ready = []
     if places:
         launches.append((host, host + settings.graph_launch_ns, len(names)))
-        device = host = host + settings.graph_launch_ns
-    for name, took in names:
-        if not places:
+        host += settings.graph_launch_ns
+        ready = [host] * len(names)
+    else:
+        for _ in names:
             launches.append((host, host + settings.launch_ns, 1))
             host += settings.launch_ns
-        begin = max(device, host)
-        device = begin + took
-        kernels.append(Kernel(name, begin, device))
+            ready.append(host)
+    draft = None
+    if drafts:
+        draft = (host, host + drafts * settings.launch_ns)
+        for _ in range(drafts):
+            launches.append((host, host + settings.launch_ns, 1))
+            host += settings.launch_ns
+            ready.append(host)
+        names += [("draft_model", settings.draft_ns)] * drafts
+    ranks = _run_kernels(settings, names, ready)
+    device = ranks[0][-1].end_ns
     end = device + settings.sample_ns
     phase = "mixed" if prefills and decodes else "prefill" if prefills else "decode"
     return Step(
-        phase,
+        "verify" if drafts else phase,
         (len(prefills), tokens),
         len(decodes),
         places,
         start,
         end,
         tuple(launches),
-        tuple(kernels),
+        ranks[0],
         (device, end),
         settings.kernels * tokens * settings.token_ns if decodes else 0,
+        context,
+        checked,
+        transfer,
+        draft,
+        ranks if settings.experts else (),
     )
+
+
+_ALL = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+_EXPERTS = "fused_moe_kernel"
+
+
+def _list_kernels(settings: Settings, length: int, context: int) -> list[tuple[str, int]]:
+    """The step's kernels in order, each with its time, ns."""
+    names = [("gemm", length)] * settings.kernels
+    for number in range(settings.exchanges):
+        at = (number + 1) * settings.kernels // settings.exchanges + number
+        names.insert(at, ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", settings.exchange_ns))
+    if settings.unpack_ns:
+        unpack = ("kDequantizeBlockwise", settings.unpack_ns)
+        names = [one for name in names for one in (unpack, name)]
+    every = max(len(names) // settings.layers, 1)
+    layered: list[tuple[str, int]] = []
+    for n, name in enumerate(names):
+        layered.append(name)
+        if (n + 1) % every:
+            continue
+        if settings.attention is not None and context:
+            layered.append((settings.attention, round(settings.attention_ns * context)))
+        if settings.experts:
+            layered += [(_EXPERTS, 0), (_ALL, settings.exchange_all_ns)]
+    return layered
+
+
+def _run_kernels(
+    settings: Settings, names: list[tuple[str, int]], ready: list[int]
+) -> tuple[tuple[Kernel, ...], ...]:
+    """Each rank's kernels, one after the other; in an exchange all wait for the last."""
+    loads = settings.experts or (0,)
+    ranks: list[list[Kernel]] = [[] for _ in loads]
+    device = [0] * len(loads)
+    for (name, took), at in zip(names, ready, strict=True):
+        begins = [max(one, at) for one in device]
+        for rank, begin in enumerate(begins):
+            if name == _ALL:
+                device[rank] = max(begins) + took
+            else:
+                device[rank] = begin + (loads[rank] if name == _EXPERTS else took)
+            ranks[rank].append(Kernel(name, begin, device[rank]))
+    return tuple(map(tuple, ranks))

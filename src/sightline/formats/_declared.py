@@ -800,7 +800,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.',
         suffixes=('.log', '.txt', '.out'),
-        version=3,
+        version=4,
         source='https://docs.vllm.ai/en/latest/usage/metrics.html',
     ),
     Importer(

@@ -36,6 +36,8 @@ class Behavior:
         self.has_metrics = False
         self.model: str | None = None
         self.tokens = 3  # of each answer
+        self.without_text: int | None = None  # a token that is half of a letter
+        self.ends_apart = False  # the end is a chunk of its own
         self.served = 0
         self.front = False  # its API server writes a trace, too
         self.writers: list[threading.Thread] = []
@@ -87,9 +89,18 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         for n in range(own.tokens):
-            self.wfile.write(f'data: {{"choices": [{{"text": "t{n}"}}]}}\n\n'.encode())
+            text = "" if n == own.without_text else f"t{n}"
+            self.wfile.write(f'data: {{"choices": [{{"text": "{text}"}}]}}\n\n'.encode())
             self.wfile.flush()
-        usage = {"choices": [], "usage": {"prompt_tokens": len(told["prompt"].split())}}
+        if own.ends_apart:
+            self.wfile.write(b'data: {"choices": [{"text": "", "finish_reason": "length"}]}\n\n')
+        usage = {
+            "choices": [],
+            "usage": {
+                "prompt_tokens": len(told["prompt"].split()),
+                "completion_tokens": own.tokens,
+            },
+        }
         self.wfile.write(f"data: {json.dumps(usage)}\n\ndata: [DONE]\n\n".encode())
 
     def do_POST(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -26,6 +27,21 @@ def test_every_rule_has_a_flag_of_every_engine() -> None:
     ]
     assert set(_read_flags()) == set(product(rules, ENGINES))
     assert all(flag.fix and flag.source for flag in _read_flags().values())
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_each_option_that_is_named_is_on_the_engines_own_list(engine: str) -> None:
+    """vllm_options.tsv is what `vllm serve --help=all` of 0.32.0 lists; SGLang's is published."""
+    lines = (Path(__file__).parent / f"{engine}_options.tsv").read_text().splitlines()
+    known = {line for line in lines if not line.startswith("#")}
+    named = {
+        option
+        for (_, of), flag in _read_flags().items()
+        if of == engine
+        for option in re.findall(r"--[a-z][a-z0-9-]+", flag.fix)
+    }
+    assert len(named) > 15
+    assert named <= known
 
 
 @pytest.mark.parametrize(

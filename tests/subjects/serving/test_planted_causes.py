@@ -13,8 +13,19 @@ import pytest
 
 import sightline
 from support.campaigns import sample
-from synth_serving.causes import CAUSES, Case, admit_few, pad_graphs, serve_well
-from synth_serving.kineto import write_client, write_trace
+from synth_serving.causes import (
+    CAUSES,
+    Case,
+    admit_few,
+    attend_slowly,
+    draft_in_vain,
+    load_experts_unevenly,
+    pad_graphs,
+    preempt,
+    serve_well,
+    wait_for_keys,
+)
+from synth_serving.kineto import write_client, write_metrics, write_trace
 from synth_serving.nsys import write_export
 
 SEEDS = range(12)
@@ -26,9 +37,12 @@ def name_case(value: object) -> str:
 
 
 def open_case(case: Case, folder: Path) -> sightline.Session:
-    paths = [write_trace(case.served, folder, case.engine)]
+    ranks = max(len(step.ranks) for step in case.served.steps) or 1
+    paths = [write_trace(case.served, folder, case.engine, rank) for rank in range(ranks)]
     if case.has_client:
         paths.append(write_client(case.served, folder))
+    if case.has_metrics:
+        paths.append(write_metrics(case.served, folder))
     return sightline.open(*map(str, paths))
 
 
@@ -44,9 +58,15 @@ def test_planted_cause_comes_first_with_its_gain(
     assert first["verify"]
 
 
-@pytest.mark.parametrize(
-    "make", [m for m in CAUSES if m not in (pad_graphs, admit_few)], ids=name_case
-)
+# What Nsight Systems does not record of a server: shapes, Python's functions, the client, metrics;
+# and what its ranges do not say: a graph's places, drafted tokens.
+NOT_AS_NSYS = (
+    pad_graphs, admit_few, attend_slowly, wait_for_keys, load_experts_unevenly, draft_in_vain,
+    preempt,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [m for m in CAUSES if m not in NOT_AS_NSYS], ids=name_case)
 def test_the_same_as_nsight_systems_records_it(
     make: Callable[[random.Random], Case], tmp_path: Path
 ) -> None:
@@ -64,6 +84,8 @@ def test_the_same_as_nsight_systems_records_it(
 @pytest.mark.parametrize("seed", sample(range(6), 6))
 def test_every_phase_and_token_is_as_simulated(engine: str, seed: int, tmp_path: Path) -> None:
     for make in CAUSES:
+        if make is draft_in_vain and engine == "sglang":
+            continue  # its text of a step that verifies has no tokens
         served = make(random.Random(seed)).served
         folder = tmp_path / make.__name__
         folder.mkdir()
@@ -76,7 +98,7 @@ def test_every_phase_and_token_is_as_simulated(engine: str, seed: int, tmp_path:
         tokens = steps.select("prefill_tokens", "decode_tokens").sum().row(0)
         assert tokens == (
             sum(step.prefill[1] for step in served.steps),
-            sum(step.decode for step in served.steps),
+            sum(step.checked for step in served.steps),
         )
 
 

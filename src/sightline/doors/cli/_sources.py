@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 _LEAST_S = 0.1
 
 
-def read_period_s(text: str) -> float:
+def read_period_s(text: str, option: str = "--period") -> float:
     """The time between two rounds in seconds. Raises RequestError where it is too short."""
     from sightline.core.units import parse_duration_ns
     from sightline.errors import RequestError
 
     period_s = parse_duration_ns(text) / 1e9
     if period_s < _LEAST_S:
-        raise RequestError(f"--period {text} is too short", why=f"{_LEAST_S}s is the least")
+        raise RequestError(f"{option} {text} is too short", why=f"{_LEAST_S}s is the least")
     return period_s
 
 

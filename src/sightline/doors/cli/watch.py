@@ -7,6 +7,7 @@ sightline report gpu-history             what it shows, as of any recording
 sightline sql gpu-history "SELECT device_id, avg(power_w) FROM gpus GROUP BY 1"
 sightline watch --alert 'temperature > 60 for 30s'   a policy in one line
 sightline watch --list                   the metrics, and what can be read here
+sightline watch --server http://127.0.0.1:8000   which limit vLLM, SGLang is at
 
 The history is Parquet by day; values get sparser with age, and the folder never
 exceeds its bound. --policy FILE has conditions as docs/own-rules.md has them;
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from sightline.doors.cli._shared import GATE_FAILED
 from sightline.doors.cli._sources import open_places, read_period_s, say_no_gpu
+from sightline.doors.cli._watch_server import add_arguments as add_server_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,10 +90,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--source", action="append", metavar="NAME", help="read only these")
     parser.add_argument("--list", action="store_true", help="list metrics and sources, and end")
+    add_server_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from sightline.record.monitor.latest import Latest
+
+    if args.server:
+        from sightline.doors.cli._watch_server import watch_server
+
+        return watch_server(args)
 
     _check(args)
     with open_places(args.source) as found:
@@ -122,7 +130,8 @@ def _check(args: argparse.Namespace) -> None:
     if not any(asked):
         raise RequestError(
             "there is nothing to do with the readings",
-            hint="Keep them:  sightline watch -o gpu-history\n"
+            hint="Keep them:  sightline watch -o gpu-history\nOf an inference server:  "
+            "sightline watch --server http://127.0.0.1:8000\n"
             "Export them:  sightline watch --metrics\nLook at them:  sightline top",
         )
 

@@ -1,10 +1,11 @@
-"""The window if some work were faster or gone: the dependency graph, replayed.
+"""The window if some work were faster or gone; a server at other flags and loads.
 
 sightline whatif trace.json --remove 'memcpy:HtoD'
 sightline whatif trace.json --scale 'kernel:flash.*=0.5' --scale 'comm:.*=0.8'
 sightline whatif trace.json --remove 'cpu:DataLoader'   CPU time in ranges
 sightline whatif trace.json --remove 'call:Synchronize'   calls that wait
 sightline whatif trace.json --remove dataloader-starved   what a finding names
+sightline whatif trace.json client.json --max-num-seqs 64 --load 2   of vLLM
 
 Kinds: kernel, comm, memcpy, memset, graph, op, call, cpu. PATTERN: a regex.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from sightline.doors.cli._output import add_target, encode_json, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
+from sightline.doors.cli._whatif_server import add_arguments as add_server_arguments
 
 if TYPE_CHECKING:
     from sightline.core.model.run import Run
@@ -39,13 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND:PATTERN",
         help="work, its launch calls and the waits for it are gone",
     )
+    add_server_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     add_target(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from sightline.core.units import format_count, format_ns, format_pct
+    from sightline.doors.cli._whatif_server import answer_server, asks_server
 
+    if asks_server(args):
+        return answer_server(args)
     if _names_finding(args):
         return _answer_finding(args)
     data = open_recordings(args).what_if(scale=args.scale, remove=args.remove)

@@ -2,7 +2,8 @@
 
 vLLM's line of statistics and SGLang's of each batch become counters, called as the same server's
 /metrics calls them; so do the lines of each iteration (vLLM with enable_logging_iteration_details,
-TensorRT-LLM with print_iter_log): `iteration_ms`, whose source is the phase.
+TensorRT-LLM with print_iter_log): `iteration_ms`, whose source is the phase, and beside it how many
+prompts, tokens of prompts and running requests the iteration computed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=3,
+    version=4,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -89,14 +90,14 @@ _OF_VLLM = ("Avg prompt", "Avg generation", "Running", ("Waiting", "Pending"), "
 # vllm/v1/engine/core.py: log_iteration_details; tensorrt_llm/_torch/pyexecutor/py_executor.py.
 _ITERATIONS = (
     re.compile(
-        r"Iteration\(\d+\): (\d{1,9}) context requests, \d+ context tokens, "
+        r"Iteration\(\d+\): (\d{1,9}) context requests, (\d{1,9}) context tokens, "
         r"(\d{1,9}) generation requests, \d+ generation tokens, iteration elapsed time: "
         + _NUMBER
         + " ms"
     ),
     re.compile(
         r"host_step_time = (?P<ms>\d{1,9}(?:\.\d{1,9})?)\s?ms.*'num_ctx_requests': (?P<c>\d{1,9})"
-        r".*'num_generation_tokens': (?P<g>\d{1,9})"
+        r"(?:.*'num_ctx_tokens': (?P<t>\d{1,9}))?.*'num_generation_tokens': (?P<g>\d{1,9})"
     ),
 )
 # Of a line that is damaged or cut off.
@@ -210,17 +211,22 @@ def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:
             return
     for pattern, take in zip(_ITERATIONS, (_take_vllm, _take_trtllm), strict=True):
         if found := pattern.search(line):
-            contexts, generations, ms = take(found)
+            contexts, tokens, generations, ms = take(found)
             phase = "mixed" if contexts and generations else "prefill" if contexts else "decode"
             yield "iteration_ms", phase, ms, "ms"
+            if tokens is not None:
+                yield "iteration_prompts", None, contexts, ""
+                yield "iteration_prompt_tokens", None, tokens, ""
+                yield "iteration_decodes", None, generations, ""
 
 
-def _take_vllm(found: re.Match[str]) -> tuple[int, int, float]:
-    return int(found[1]), int(found[2]), float(found[3])
+def _take_vllm(found: re.Match[str]) -> tuple[int, int | None, int, float]:
+    return int(found[1]), int(found[2]), int(found[3]), float(found[4])
 
 
-def _take_trtllm(found: re.Match[str]) -> tuple[int, int, float]:
-    return int(found["c"]), int(found["g"]), float(found["ms"])
+def _take_trtllm(found: re.Match[str]) -> tuple[int, int | None, int, float]:
+    tokens = int(found["t"]) if found["t"] else None
+    return int(found["c"]), tokens, int(found["g"]), float(found["ms"])
 
 
 def _read_time(line: str) -> int | None:

@@ -35,9 +35,14 @@ PROFILER_CONFIG = (
 
 def split_url(url: str) -> urllib.parse.SplitResult:
     """The parts of a server's address. Raises RequestError where it is none."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise RequestError(f"{url} is no address", hint="Write it as  http://127.0.0.1:8000")
+    hint = "Write it as  http://127.0.0.1:8000"
+    try:
+        parts = urllib.parse.urlsplit(url)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:  # a port that is no number, an IPv6 address without its end
+        raise RequestError(f"{url} is no address", why=str(error), hint=hint) from error
+    if not is_one:
+        raise RequestError(f"{url} is no address", hint=hint)
     return parts
 
 

@@ -118,6 +118,7 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
     connection = kind(parts.netloc, timeout=ANSWER_S)
     start, began = time.time_ns(), time.perf_counter_ns()
     arrivals: list[int] = []
+    made: Any = None
     row: dict[str, Any] = {"start": start / 1e9, "n": 0}
     try:
         connection.request(
@@ -131,16 +132,21 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
             if _has_token(chunk):
                 arrivals.append(time.perf_counter_ns() - began)
             usage = chunk.get("usage")
-            if isinstance(usage, dict) and isinstance(usage.get("prompt_tokens"), int):
-                row["ptok"] = usage["prompt_tokens"]
+            if isinstance(usage, dict):
+                row["ptok"] = usage.get("prompt_tokens")
+                made = usage.get("completion_tokens")
     except (OSError, http.client.HTTPException) as error:
         row["error"] = str(error) or type(error).__name__
     finally:
         connection.close()
+    if not isinstance(row.get("ptok"), int):
+        row.pop("ptok", None)
+    if isinstance(made, int) and 0 < made < len(arrivals):
+        del arrivals[made:]  # an end without a token is a chunk of its own
     if arrivals:
         row["ttft"] = arrivals[0] / 1e9
         row["itl"] = [(b - a) / 1e9 for a, b in pairwise(arrivals)]
-        row["n"] = len(arrivals)
+        row["n"] = made if isinstance(made, int) and made > 0 else len(arrivals)
         row["end"] = (start + arrivals[-1]) / 1e9
     return row
 
@@ -163,4 +169,5 @@ def _list_chunks(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
 def _has_token(chunk: dict[str, Any]) -> bool:
     choices = chunk.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return isinstance(first, dict) and bool(first.get("text") or first.get("token_ids"))
+    # A token may have no text: half of a letter, a special one.
+    return isinstance(first, dict) and isinstance(first.get("text"), str)

@@ -37,8 +37,13 @@ def find_engine(run: Run) -> str:
 
 def name_flag(run: Run, rule: str) -> Flag:
     """The fix of a rule in the words of the run's engine."""
+    return find_flag(find_engine(run), rule)
+
+
+def find_flag(engine: str, rule: str) -> Flag:
+    """The fix of a rule in the words of an engine; of one that is not known, in anybody's."""
     flags = _read_flags()
-    return flags.get((rule, find_engine(run))) or flags[rule, ANY]
+    return flags.get((rule, engine)) or flags[rule, ANY]
 
 
 @cache

@@ -110,7 +110,7 @@ def _read_counters(run: Run) -> Iterator[dict[str, Any]]:
         return
     counters = run.table("counters", ["rank", "metric", "source", "time_ns", "value"])
     names = counters.get_column("metric").unique().cast(pl.String)
-    for told in _read_metrics():
+    for told in list_metrics():
         name, scale = told["metric"], float(told["scale"])
         wanted = f"{name}_bucket" if told["kind"] == "histogram" else name
         if not names.str.contains(wanted, literal=True).any():
@@ -154,7 +154,7 @@ def _read_histogram(rows: pl.DataFrame, whole: float, scale: float) -> dict[str,
     # No more than a share of 1 - q can lie above mean / (1 - q) (Markov): a first bucket of 300 ms
     # says little of a queue of microseconds.
     quantiles = {
-        name: min(_find_quantile(buckets, q * count), whole / count / (1 - q))
+        name: min(find_quantile(buckets, q * count), whole / count / (1 - q))
         for name, q in QUANTILES.items()
     }
     return {
@@ -164,7 +164,8 @@ def _read_histogram(rows: pl.DataFrame, whole: float, scale: float) -> dict[str,
     }
 
 
-def _find_quantile(buckets: Sequence[tuple[float, float]], wanted: float) -> float:
+def find_quantile(buckets: Sequence[tuple[float, float]], wanted: float) -> float:
+    """The value that `wanted` of those counted in cumulative buckets (bound, count) stay within."""
     below, since = 0.0, 0.0
     for bound, count in buckets:
         if count >= wanted:
@@ -177,9 +178,23 @@ def _find_quantile(buckets: Sequence[tuple[float, float]], wanted: float) -> flo
 
 
 @cache
-def _read_metrics() -> list[dict[str, str]]:
+def list_metrics() -> list[dict[str, str]]:
+    """The rows of metrics.tsv: concept, kind, metric, scale, unit and source."""
     text = files(__package__).joinpath("metrics.tsv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def sum_counter(run: Run, concept: str) -> float:
+    """By how much a counter grew between its first and its last reading; 0 of one that has one."""
+    if not run.rows("counters"):
+        return 0.0
+    counters = run.table("counters", ["metric", "source", "time_ns", "value"])
+    names = [told["metric"] for told in list_metrics() if told["concept"] == concept]
+    mine = counters.filter(pl.col("metric").cast(pl.String).is_in(names))
+    grown = mine.sort("time_ns", maintain_order=True).group_by("metric", "source").agg(
+        (pl.col("value").last() - pl.col("value").first()).clip(lower_bound=0)
+    )  # fmt: skip
+    return float(grown.get_column("value").sum())
 
 
 def find_worst(run: Run, metric: str, statistic: str) -> float | None:

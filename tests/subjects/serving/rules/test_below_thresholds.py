@@ -23,6 +23,9 @@ WEAK = {
     "all-reduce-latency-bound": Settings(exchanges=24, exchange_ns=5_000),
     "prefill-stalls-decode": Settings(most_tokens=512, token_ns=1),
     "small-batch-decode": Settings(most_requests=24),
+    "dequantization-overhead": Settings(unpack_ns=200),
+    "kv-transfer-exposed": Settings(transfer_ns=100_000),
+    "speculative-acceptance-low": Settings(place_ns=1, drafts=3, draft_ns=10_000, accepts=(2, 3)),
 }
 
 

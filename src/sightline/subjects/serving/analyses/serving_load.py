@@ -23,11 +23,11 @@ ANALYSIS = Analysis(
         text(
             "metric",
             "ttft, itl, tpot, latency, queue, running, waiting, kv_cache, output_rate, iteration, "
-            "preemptions, input_tokens, output_tokens, request_rate, concurrency, duration or "
-            "completed",
+            "preemptions, input_tokens, output_tokens, flops, read_bytes, written_bytes, drafted, "
+            "accepted, drafts, accepted_length, request_rate, concurrency, duration or completed",
             required=True,
         ),
-        text("unit", "ms, %, tokens/s, tokens, requests, 1/s or s"),
+        text("unit", "ms, %, tokens/s, tokens, requests, steps, FLOP, bytes, 1/s or s"),
         number("count", "requests, tokens or readings behind it"),
         real("total", "sum, of what is counted"),
         real("mean", "mean"),

@@ -3,7 +3,7 @@
 A running request gets its next token when the step that decodes it ends. Since its last token it
 waited for that step's model, for prompts of others in the same step or in steps before, and for the
 engine between steps. Each step counts once for each request that it continues; the parts sum to the
-whole to the nanosecond.
+whole to the nanosecond. What a preempted request waits until it runs again is not among them.
 
 part
 model                 the step, as long as a usual step of decode of its rank

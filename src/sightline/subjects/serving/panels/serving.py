@@ -29,8 +29,14 @@ def data(view: View) -> list[Block]:
 _TABLES = {
     "engine_cycles": ("Steps by phase", ()),
     "token_time": ("Where a token's time goes", ()),
+    "first_token_time": ("Where the time to the first token goes", ()),
+    "engine_roofline": ("How far each phase is from the roofline", ()),
     "serving_load": ("Load of the server", ()),
+    "goodput": ("Goodput under published promises", ("source",)),
+    "energy_per_token": ("Energy of a token", ()),
     "request_time": ("Requests", ()),
+    "request_story": ("Requests, over servers that prefill and decode apart", ()),
+    "kv_transfers": ("Transfers of keys and values", ()),
     "model_layers": ("Layers of one step of each phase", ()),
     "engine_steps": ("Steps", ("host_start_ns", "host_end_ns", "engine", "source", "confidence")),
 }
@@ -88,6 +94,6 @@ def _make_table(view: View, name: str) -> list[Block]:
         action="range" if moments else None,
         hide=hidden,
         more=f"sightline stats {name}",
-        heat=("share_pct",) if name == "token_time" else (),
+        heat=("share_pct",) if name in ("token_time", "first_token_time") else (),
     )
     return [table]

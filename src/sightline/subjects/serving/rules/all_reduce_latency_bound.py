@@ -45,6 +45,8 @@ ONE_SHOT_NS = 4_160
 # What is longer moves bytes or waits for a late rank (ours: 64 tokens of a model of 8,192 channels
 # are 1 MB, for which 450 GB/s need 2.3 µs).
 LONGEST_NS = 100_000
+# Exchanges of experts move tokens, and wait for the busiest: expert-imbalance speaks of them.
+_OF_EXPERTS = r"(?i)send_?recv|all_?to_?all|dispatch|combine"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -81,7 +83,8 @@ def _list_losses(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
     decodes = steps.filter(pl.col("phase") == DECODE).select("rank", "step")
     work = list_step_work(run).join(decodes, on=["rank", "step"], how="semi")
     work = work.join(classes, on="device_op_id", how="left", maintain_order="left")
-    moves = work.filter(pl.col("class_") == COMMUNICATION)
+    of_experts = pl.col("name").cast(pl.String).str.contains(_OF_EXPERTS)
+    moves = work.filter((pl.col("class_") == COMMUNICATION) & ~of_experts)
     computes = work.filter(pl.col("class_") == COMPUTE)
     hidden = measure_cover_between(moves, "start_ns", "end_ns", computes, ["rank", "device_id"])
     length = pl.col("end_ns") - pl.col("start_ns")

@@ -41,6 +41,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
 from sightline.subjects.serving.findings import list_steps, report_loss
+from sightline.subjects.serving.load import find_worst
 from sightline.timeline.engine_gaps import list_request_spans
 from sightline.timeline.engine_steps import DECODE
 
@@ -52,6 +53,8 @@ NOTABLE_SHARE = 0.3  # of the steps' time, as of what bounds a step (XProf)
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
+    if find_worst(run, "preemptions", "total"):
+        return  # the KV cache keeps batches small: kv-cache-preemption says so
     steps = list_steps(run)
     if steps is None:
         return

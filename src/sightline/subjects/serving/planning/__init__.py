@@ -1,0 +1,1 @@
+"""What a server would do at other settings: costs of its steps, its scheduler, and its clients."""
