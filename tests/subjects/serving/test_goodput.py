@@ -58,8 +58,8 @@ def test_published_promises(tmp_path: Path) -> None:
     interactive = found["MLPerf Llama-2-70B interactive"]
     assert (interactive["good"], interactive["ttft_failed"]) == (1, 1)
     assert interactive["goodput"] == pytest.approx(0.5)
-    assert found["MLPerf Llama-2-70B server"]["good"] == 1  # 250 ms a token are too slow for it
-    assert found["MLPerf Llama-2-70B server"]["tpot_failed"] == 1
+    assert found["MLPerf Llama-2-70B conversational"]["good"] == 1  # 250 ms a token are too slow for it
+    assert found["MLPerf Llama-2-70B conversational"]["tpot_failed"] == 1
 
 
 def test_your_own_promise_comes_first(tmp_path: Path) -> None:
