@@ -423,3 +423,65 @@ def test_a_job_said_to_have_begun_long_ago_is_bounded(
     assert job is not None
     assert len(job.uses) == 40
     assert sum(use.values.size for use in job.uses.values() if use.values is not None) <= 100_000
+
+
+def _send(own: Own, data: bytes) -> bytes:
+    connection = own.connect()
+    with socket.create_connection((connection.host, connection.port), 10) as asked:
+        asked.sendall(data)
+        asked.shutdown(socket.SHUT_WR)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while piece := asked.recv(1 << 16):
+                answer += piece
+    return answer
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Bad Header: x\r\nContent-Length: {n}\r\n",
+        "no colon\r\nContent-Length: {n}\r\n",
+        "Content-Length : {n}\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        "X-A: a\r\n b\r\nContent-Length: 0\r\n",
+        "X-A: a\rX-B: b\r\n",
+        "X-A: a\0\r\n",
+    ],
+)
+def test_headers_that_a_proxy_may_read_otherwise(own: Own, head: str) -> None:
+    """The library ends the headers at a line that is none: the body was the next request."""
+    inner = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    more = head.format(n=len(inner)).encode()
+    answer = _send(own, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + more + b"\r\n" + inner)
+    assert answer.count(b"HTTP/1.1 ") == 1, answer
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_bare_cr_makes_no_header(own: Own) -> None:
+    token = TOKENS["ingest"]
+    head = f"POST /write HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: a\rAuthorization: Bearer {token}\r\n"
+    answer = _send(own, f"{head}Content-Length: {len(LINE)}\r\n\r\n".encode() + LINE)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert own.service.store.live_samples == 0
+
+
+def test_slow_bodies_of_nobody(own: Own) -> None:
+    """As many connections as there are, each in the middle of a body: the next one is heard."""
+    connection = own.connect()
+    place = (connection.host, connection.port)
+    slow = []
+    try:
+        for _ in range(own.service.server.most + 10):
+            slow.append(socket.create_connection(place, 5))
+            with suppress(OSError):
+                slow[-1].sendall(
+                    b"POST /write HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx"
+                )
+            time.sleep(0.01)
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+        for one in slow:
+            one.close()
