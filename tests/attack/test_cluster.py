@@ -485,3 +485,66 @@ def test_slow_bodies_of_nobody(own: Own) -> None:
         connection.close()
         for one in slow:
             one.close()
+
+
+def test_what_is_done_beside_the_answers_goes_on(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a job, or of a library, ended the judging of all jobs until the next start."""
+
+    def fail(*_: object) -> float:
+        own.service._ended.set()
+        raise ZeroDivisionError("by a job")
+
+    monkeypatch.setattr(own.service.running, "refresh", fail)
+    own.service._judge()
+    own.service._try("the store", fail)
+    assert [("by a job" in text) for text in own.said] == [True, True]
+
+
+def test_a_log_whose_first_file_is_damaged_gives_no_sample_to_others(tmp_path: Path) -> None:
+    """Its series are missing; those of the next file took their numbers."""
+    store = Store(tmp_path)
+    read = PointReader().read
+    for n, names in enumerate((["a"], ["b"], ["c", "a"])):
+        if n == 2:
+            store._journal.rotate()
+        lines = "\n".join(f"{name},hostname={name} value={n}" for name in names)
+        store.write_points(read(lines.encode(), "c1"))
+    store._journal.close()
+    store._guard.close()
+    path = list_files(tmp_path / "journal")[0][1]
+    damaged = bytearray(path.read_bytes())
+    damaged[20] ^= 1
+    path.write_bytes(damaged)
+    for _ in range(2):  # the second time it is not in use
+        with pytest.raises(InputError, match="series are missing"):
+            Store(tmp_path)
+
+
+def test_damaged_files_of_the_store(tmp_path: Path) -> None:
+    """A checkpoint, an index and notes that are not ours, or cut: a sentence, or made anew."""
+    rng = random.Random(17)
+    with run_service(tmp_path) as own:
+        own.send_json("/api/jobs/start_job/", write_start(7, at=NOW))
+        own.service.store.checkpoint()
+    for name in ("checkpoint", "index.duckdb", "notes.sqlite"):
+        path = tmp_path / "store" / name
+        whole = path.read_bytes()
+        for made in (b"", b"x", whole[:50], *(damage(whole, rng, whole)[1] for _ in range(10))):
+            path.write_bytes(made)
+            with suppress(SightlineError), run_service(tmp_path) as own:
+                assert own.ask("/", "admin").status in (200, 507)
+        path.unlink()
+
+
+def test_a_store_at_a_place_with_signs(tmp_path: Path) -> None:
+    for name in ("a[1]", "a*", "a'b", "a{x}", "ü x", "a?b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        try:
+            with run_service(folder) as own:
+                own.send_json("/api/jobs/start_job/", write_start(7, at=NOW))
+                own.service.store.checkpoint()
+                assert json.loads(own.ask("/api/jobs", "admin").body)["count"] == 1
+        except InputError as error:
+            assert name == "a?b", name
+            assert "DuckDB" in str(error)
