@@ -23,6 +23,7 @@ from attack.mutate import damage
 from sightline.cluster.access import Rules, Token, hash_token, make_token
 from sightline.cluster.config import make_config
 from sightline.cluster.journal import list_files
+from sightline.cluster.points import MOST_POINTS, PointReader
 from sightline.cluster.store import Store
 from sightline.errors import InputError, RequestError, SightlineError
 from support.campaigns import CAMPAIGNS
@@ -305,3 +306,245 @@ def test_a_damaged_log_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
             store = Store(root)
             assert store.live_samples <= 40
             store.close()
+
+
+PAGES = ("/", "/waste", "/owners", "/nodes", "/api/jobs")
+
+
+def assert_all_pages(own: Own, key: str) -> None:
+    """Each page is one, before and after jobs are judged and written."""
+    of_job = [f"{page}?id={key}" for page in ("/job", "/api/job", "/api/lines")]
+    for _ in range(2):
+        for page in (*PAGES, *of_job, f"/compare?a={key}&b={key}"):
+            reply = own.ask(page, "admin")
+            assert reply.status == 200, (page, reply.body[:200])
+        own.service.running.refresh()
+        own.service.store.checkpoint()
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("value", ["1e308", "1.7e308", "1e300", "1e29", "1e-300", "5e-324"])
+def test_values_that_no_metric_has(own: Own, sign: str, value: str) -> None:
+    """Of 1e308 GB the bytes are no number, nor is the sum of two: JSON and axes have none of it."""
+    names = ("mem_used", "cpu_load", "flops_any", "mem_bw", "foo")
+    small = "flops_any,hostname=n1 value=1e29\nmem_bw,hostname=n1 value=1e-30\n"
+    lines = [f"{name},hostname=n1 value={sign}{value} {NOW + n}" for name in names for n in (1, 2)]
+    lines += [f"nv_util,hostname=n1,type=accelerator,type-id=0 value={sign}{value}"]
+    own.ask("/write", "ingest", "POST", (small + "\n".join(lines)).encode())
+    assert_all_pages(own, f"c1/7/{NOW}")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"startTime": 10**10},
+        {"startTime": 99_999_999_999},
+        {"startTime": NOW + 10**8},
+        {"startTime": 1},
+        {"requestedMemory": 10**15},
+        {"requestedMemory": 9 * 10**12 + 10**11},
+        {"numNodes": 2**62, "numAcc": 2**62},
+        {"walltime": 2**62},
+    ],
+)
+def test_numbers_that_no_column_holds(own: Own, more: dict[str, Any]) -> None:
+    """One job of the year 5138 hid all jobs from everybody, after each start again."""
+    reply = own.send_json("/api/jobs/start_job/", {**write_start(8, at=NOW), **more})
+    key = json.loads(reply.body)["id"] if reply.status == 201 else f"c1/7/{NOW}"
+    assert_all_pages(own, key)
+    late = {"jobId": 7, "cluster": "c1", "stopTime": 99_999_999_999, "jobState": "failed"}
+    assert own.send_json("/api/jobs/stop_job/", late).status == 400
+    assert_all_pages(own, f"c1/7/{NOW}")
+
+
+def test_a_job_of_an_archive_with_numbers_that_no_column_holds(own: Own) -> None:
+    job = own.service.store.find_job(f"c1/7/{NOW}")
+    assert job is not None
+    row = {**job.row, "memory_bytes": 10**30, "energy_j": float("inf"), "state": "completed"}
+    made = type(job)(row, job.nodes, {}, {})
+    assert own.service.store.add_jobs([(f"c1/9/{NOW}", made)]) == 1
+    assert_all_pages(own, f"c1/9/{NOW}")
+
+
+def test_names_of_clusters_that_no_folder_has(own: Own) -> None:
+    """A name of 324 characters: nothing of any cluster was written to the disk any more."""
+    name = "a" * 64 + ("." + "b" * 64) * 4
+    assert own.ask(f"/write?cluster={name}", "ingest", "POST", LINE).status == 400
+    assert own.ask("/write", "ingest", "POST", LINE).status == 204
+    own.service.store.checkpoint()
+    assert own.service.store.live_samples == 0
+
+
+def test_points_are_bounded() -> None:
+    read = PointReader().read
+    line = b"a,host=b " + b",".join(b"a=1" for _ in range(16_000))
+    with pytest.raises(ValueError, match="at most"):
+        read(b"\n".join([line] * (MOST_POINTS // 16_000 + 2)), "c1")
+
+
+def test_what_is_remembered_of_lines_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sightline.cluster.points._CACHED_BYTES", 1_000_000)
+    reader = PointReader()
+    for n in range(100):
+        line = b"a,hostname=b,junk=%d%s value=1" % (n, b"x" * 60_000)
+        assert len(reader.read(line, "c1").series) == 1
+    assert sum(len(head) for _, head, _ in reader._known) < 1_100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\\ " * 32_000 + b'a b="x"',
+        b"a,hostname=b " + b'a="",' * 13_000,
+        b'a,hostname=b a="' + b"\\\\" * 32_000,
+    ],
+    ids=["blanks", "texts", "signs"],
+)
+def test_a_line_takes_time_as_its_length(line: bytes) -> None:
+    read, line = PointReader().read, line[:65_000]
+    took = []
+    for part in (line[: len(line) // 8], line):
+        began = time.perf_counter()
+        for _ in range(3):
+            read(part, "c1")
+        took.append(time.perf_counter() - began)
+    assert took[1] < 30 * took[0] + 0.05, took
+
+
+def test_a_job_said_to_have_begun_long_ago_is_bounded(
+    own: Own, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """55 years on a grid of a second, of each metric: bounded for all of them together."""
+    monkeypatch.setattr("sightline.cluster.courses._MOST_OF_JOB", 100_000)
+    own.send_json("/api/jobs/start_job/", write_start(8, at=1))
+    lines = [f"m{m},hostname=n1 value=1 {NOW - s}" for m in range(40) for s in (1, 2, 3)]
+    assert own.ask("/write", "ingest", "POST", "\n".join(lines).encode()).status == 204
+    job = own.service.store.find_job("c1/8/1")
+    assert job is not None
+    assert len(job.uses) == 40
+    assert sum(use.values.size for use in job.uses.values() if use.values is not None) <= 100_000
+
+
+def _send(own: Own, data: bytes) -> bytes:
+    connection = own.connect()
+    with socket.create_connection((connection.host, connection.port), 10) as asked:
+        asked.sendall(data)
+        asked.shutdown(socket.SHUT_WR)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while piece := asked.recv(1 << 16):
+                answer += piece
+    return answer
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Bad Header: x\r\nContent-Length: {n}\r\n",
+        "no colon\r\nContent-Length: {n}\r\n",
+        "Content-Length : {n}\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        "X-A: a\r\n b\r\nContent-Length: 0\r\n",
+        "X-A: a\rX-B: b\r\n",
+        "X-A: a\0\r\n",
+    ],
+)
+def test_headers_that_a_proxy_may_read_otherwise(own: Own, head: str) -> None:
+    """The library ends the headers at a line that is none: the body was the next request."""
+    inner = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    more = head.format(n=len(inner)).encode()
+    answer = _send(own, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + more + b"\r\n" + inner)
+    assert answer.count(b"HTTP/1.1 ") == 1, answer
+    assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_bare_cr_makes_no_header(own: Own) -> None:
+    token = TOKENS["ingest"]
+    head = f"POST /write HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: a\rAuthorization: Bearer {token}\r\n"
+    answer = _send(own, f"{head}Content-Length: {len(LINE)}\r\n\r\n".encode() + LINE)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert own.service.store.live_samples == 0
+
+
+def test_slow_bodies_of_nobody(own: Own) -> None:
+    """As many connections as there are, each in the middle of a body: the next one is heard."""
+    connection = own.connect()
+    place = (connection.host, connection.port)
+    slow = []
+    try:
+        for _ in range(own.service.server.most + 10):
+            slow.append(socket.create_connection(place, 5))
+            with suppress(OSError):
+                slow[-1].sendall(
+                    b"POST /write HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx"
+                )
+            time.sleep(0.01)
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+        for one in slow:
+            one.close()
+
+
+def test_what_is_done_beside_the_answers_goes_on(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a job, or of a library, ended the judging of all jobs until the next start."""
+
+    def fail(*_: object) -> float:
+        own.service._ended.set()
+        raise ZeroDivisionError("by a job")
+
+    monkeypatch.setattr(own.service.running, "refresh", fail)
+    own.service._judge()
+    own.service._try("the store", fail)
+    assert [("by a job" in text) for text in own.said] == [True, True]
+
+
+def test_a_log_whose_first_file_is_damaged_gives_no_sample_to_others(tmp_path: Path) -> None:
+    """Its series are missing; those of the next file took their numbers."""
+    store = Store(tmp_path)
+    read = PointReader().read
+    for n, names in enumerate((["a"], ["b"], ["c", "a"])):
+        if n == 2:
+            store._journal.rotate()
+        lines = "\n".join(f"{name},hostname={name} value={n}" for name in names)
+        store.write_points(read(lines.encode(), "c1"))
+    store._journal.close()
+    store._guard.close()
+    path = list_files(tmp_path / "journal")[0][1]
+    damaged = bytearray(path.read_bytes())
+    damaged[20] ^= 1
+    path.write_bytes(damaged)
+    for _ in range(2):  # the second time it is not in use
+        with pytest.raises(InputError, match="series are missing"):
+            Store(tmp_path)
+
+
+def test_damaged_files_of_the_store(tmp_path: Path) -> None:
+    """A checkpoint, an index and notes that are not ours, or cut: a sentence, or made anew."""
+    rng = random.Random(17)
+    with run_service(tmp_path) as own:
+        own.send_json("/api/jobs/start_job/", write_start(7, at=NOW))
+        own.service.store.checkpoint()
+    for name in ("checkpoint", "index.duckdb", "notes.sqlite"):
+        path = tmp_path / "store" / name
+        whole = path.read_bytes()
+        for made in (b"", b"x", whole[:50], *(damage(whole, rng, whole)[1] for _ in range(10))):
+            path.write_bytes(made)
+            with suppress(SightlineError), run_service(tmp_path) as own:
+                assert own.ask("/", "admin").status in (200, 507)
+        path.unlink()
+
+
+def test_a_store_at_a_place_with_signs(tmp_path: Path) -> None:
+    for name in ("a[1]", "a*", "a'b", "a{x}", "ü x", "a?b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        try:
+            with run_service(folder) as own:
+                own.send_json("/api/jobs/start_job/", write_start(7, at=NOW))
+                own.service.store.checkpoint()
+                assert json.loads(own.ask("/api/jobs", "admin").body)["count"] == 1
+        except InputError as error:
+            assert name == "a?b", name
+            assert "DuckDB" in str(error)

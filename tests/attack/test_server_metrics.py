@@ -27,6 +27,8 @@ from sightline.roofline.hardware import find_gpu
 from sightline.subjects.serving.live.limits import Goals, judge_interval
 from sightline.subjects.serving.live.reading import compare_readings, read_metrics
 from sightline.subjects.serving.planning.prediction import predict
+from sightline.subjects.serving.planning.scheduler import Asked, Settings, play_requests
+from sightline.subjects.serving.planning.step_costs import StepCosts
 from support.campaigns import CAMPAIGNS
 from support.metric_server import write_vllm
 
@@ -164,6 +166,13 @@ def test_a_client_that_claims_a_billion_tokens(tmp_path: Path) -> None:
     run = sightline.open(*map(str, write_pair(tmp_path, 10**9)))
     with pytest.raises(RequestError, match="too many tokens"):
         predict(run)
+
+
+def test_steps_of_one_token_of_a_long_prompt() -> None:
+    """A budget of a token makes a step of each token of a prompt: hours, of one request."""
+    costs = StepCosts((1,), (1e6,), 0.0, 1e6, 1e3)
+    with pytest.raises(RequestError, match="too many tokens"):
+        play_requests([Asked(0.0, 10**9, 2)], costs, Settings(None, 1))
 
 
 def test_damaged_logs_and_clients(tmp_path: Path) -> None:

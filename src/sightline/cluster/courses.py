@@ -13,6 +13,8 @@ from sightline.subjects.jobs.job import GPU, Job, Use, make_use
 
 # Ours: values of one metric that are held at once, 240 MB.
 _MOST_VALUES = 30_000_000
+# Of all metrics of a job together, 800 MB: one may have begun long ago, or be said to have.
+_MOST_OF_JOB = 100_000_000
 _LEAST_STEP_NS = 10**9
 _EDGE_NS = 10**9  # a sample of the second in which a job ended is its own
 SCHEMA = {
@@ -43,8 +45,10 @@ def make_uses(frame: pl.DataFrame, known: Known, end_ns: int) -> Uses:
         (pl.col("time_ns") >= start) & (pl.col("time_ns") <= end_ns + _EDGE_NS)
     )
     found: Uses = {}
+    several = max(1, frame.select("metric", "scope").unique().height)
+    most = min(_MOST_VALUES, _MOST_OF_JOB // several)
     for (metric, scope), rows in frame.group_by("metric", "scope", maintain_order=True):
-        use = _put_on_grid(rows, start, end_ns)
+        use = _put_on_grid(rows, start, end_ns, most)
         found[str(metric), GPU if scope == "accelerator" else str(scope)] = use
     return found
 
@@ -64,7 +68,7 @@ def _keep_own(frame: pl.DataFrame, parts: Parts) -> pl.DataFrame:
     return frame.sort("metric", "scope", "host", "element", "time_ns", maintain_order=True)
 
 
-def _put_on_grid(rows: pl.DataFrame, start: int, end: int) -> Use:
+def _put_on_grid(rows: pl.DataFrame, start: int, end: int, most: int) -> Use:
     times = rows.get_column("time_ns").to_numpy()
     values = rows.get_column("value").to_numpy()
     heads = rows.select("host", "element").with_columns(run=pl.struct("host", "element").rle_id())
@@ -73,7 +77,7 @@ def _put_on_grid(rows: pl.DataFrame, start: int, end: int) -> Use:
     places = tuple((h, e or None) for h, e in names.select("host", "element").iter_rows())
     step = find_step(times, place)
     columns = max(1, (end - start) // step + 1)
-    while columns * len(places) > _MOST_VALUES:
+    while columns > 1 and columns * len(places) > most:
         step *= 2
         columns = max(1, (end - start) // step + 1)
     at = np.minimum((times - start) // step, columns - 1) + place.astype(np.int64) * columns

@@ -28,6 +28,7 @@ END_STATES = (
 )  # fmt: skip
 _KEY = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,150})/([A-Za-z0-9_.+\[\]-]{1,64})/(\d{1,12})")
 _SECOND = 10**9
+_LAST_S = 7_258_118_400  # 2200: what comes later is no time, and 2262 the last that int64 has in ns
 _COLUMNS = tuple(column.name for column in load_table("jobs").stored)
 _NODES = ("host", "cpus", "gpus", "memory_bytes")
 
@@ -116,6 +117,8 @@ def read_start(document: Any) -> Known:
     number = row["raw_job_id"]
     if number is None or number < 0:
         raise RequestError("a jobId is a whole number")
+    if any(isinstance(v, int) and abs(v) > INT64_MAX for v in row.values()):
+        raise RequestError("a job has a number that is too large")
     row |= {"job_row_id": 0, "start_ns": start, "end_ns": None, "duration_ns": None}
     nodes = [{key: node.get(key) for key in _NODES} for node in tables.rows["job_nodes"]]
     return Known(make_key(cluster, str(number), start), row, nodes, parts)
@@ -140,7 +143,7 @@ def read_stop(document: Any) -> tuple[str | None, str, int | None, int, str]:
 
 def _read_time(value: Any, name: str) -> int:
     """Seconds since 1970, as ns."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**11:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LAST_S:
         raise RequestError(f"{name} is a time in seconds since 1970")
     return round(value) * _SECOND
 

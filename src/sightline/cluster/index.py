@@ -18,6 +18,7 @@ import polars as pl
 
 from sightline.cluster.verdicts import JOB_SCHEMA
 from sightline.core.optional_packages import load_package
+from sightline.errors import InputError
 
 _FILE = "index.duckdb"
 _COLUMNS = ", ".join(f'"{name}"' for name in JOB_SCHEMA)
@@ -28,14 +29,21 @@ class Index:
     """Tables `kept` and `live` with the columns of `JOB_SCHEMA`, and `jobs` of both."""
 
     def __init__(self, root: Path, memory: str) -> None:
-        """Open it. Raises RequestError where DuckDB is not installed."""
+        """Open it. Raises RequestError where DuckDB is not installed, InputError for its place."""
         self._duckdb: Any = load_package("duckdb", "duckdb", "jobs are searched by DuckDB")
         self._root, self._place = root, root / _FILE
         try:
             self._connection = self._open(memory)
         except self._duckdb.Error:
             self._remove()
-            self._connection = self._open(memory)
+            try:
+                self._connection = self._open(memory)
+            except self._duckdb.Error as error:
+                raise InputError(
+                    f"DuckDB cannot write {self._place}",
+                    why=str(error),
+                    hint="Give `store` another place; DuckDB takes no '?' in it.",
+                ) from error
 
     def _open(self, memory: str) -> Any:
         connection = self._duckdb.connect(str(self._place))

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,4}")
+_LONGEST = 100  # ours; a folder's name has 255 bytes at most
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 _METRIC = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,99}")
 _ELEMENT = re.compile(r"[A-Za-z0-9_.:/-]{0,100}")
@@ -30,7 +31,7 @@ class Series(NamedTuple):
 
 def is_cluster(text: str) -> bool:
     """Whether a text may be a cluster's name, which is a folder's."""
-    return _CLUSTER.fullmatch(text) is not None
+    return len(text) <= _LONGEST and _CLUSTER.fullmatch(text) is not None
 
 
 def is_host(text: str) -> bool:

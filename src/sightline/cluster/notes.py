@@ -16,7 +16,7 @@ from typing import Any
 
 from sightline.cluster.access import ADMIN, SUPPORT, Visitor
 from sightline.cluster.documents import is_key
-from sightline.errors import RequestError
+from sightline.errors import InputError, RequestError
 
 PRIVATE, SHARED = "private", "global"
 ASKED, DONE, FAILED = "asked", "done", "failed"
@@ -49,12 +49,17 @@ class Notes:
     """Tags and traces of jobs. May be used by several threads."""
 
     def __init__(self, place: Path) -> None:
+        """Open or make it. Raises InputError for one that is damaged."""
         self._place = place
         self._lock = threading.Lock()
         self._held = sqlite3.connect(place, check_same_thread=False, isolation_level=None)
-        self._held.execute("PRAGMA journal_mode=WAL")
-        self._held.execute("PRAGMA synchronous=FULL")
-        self._held.executescript(_TABLES)
+        try:
+            self._held.execute("PRAGMA journal_mode=WAL")
+            self._held.execute("PRAGMA synchronous=FULL")
+            self._held.executescript(_TABLES)
+        except sqlite3.Error as error:
+            self._held.close()
+            raise InputError(f"{place} cannot be used", why=str(error)) from error
         # What was under way when the service ended will not end any more.
         self._ask("UPDATE traces SET state = ?, note = ? WHERE state = ?", FAILED, "ended", ASKED)
 

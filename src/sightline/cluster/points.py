@@ -21,6 +21,11 @@ from sightline.core.line_protocol import (
 _HOUR_NS = 3600 * 10**9
 _REASONS = 5  # of lines that are refused, as many are said
 _CACHED = 1_000_000
+_CACHED_BYTES = 256 << 20
+# Of a request, ours: one of cc-metric-collector has some thousand, 64 MiB of its lines 800,000.
+MOST_POINTS = 1_000_000
+# No metric of a node is larger; sums and ratios of such values are finite.
+_LARGEST, _LEAST = 1e30, 1e-30
 
 
 @dataclass
@@ -54,6 +59,7 @@ class PointReader:
     def __init__(self, units: Mapping[str, str] | None = None) -> None:
         self._units = dict(units or {})
         self._known: dict[tuple[str, bytes, str], tuple[Series, float]] = {}
+        self._held = 0  # bytes of heads
 
     def read(
         self,
@@ -66,7 +72,7 @@ class PointReader:
         """The points of a batch. `cluster` is that of lines which do not say theirs.
 
         What lies before `oldest_ns` or an hour ahead of now is refused. Raises ValueError for a
-        precision that is none.
+        precision that is none, and for more than a million points.
         """
         if precision is not None and precision not in PRECISIONS:
             raise ValueError("the precision is s, ms, us or ns")
@@ -84,11 +90,14 @@ class PointReader:
                     raise ValueError("a time lies outside of what is kept")
                 for name, value in read_fields(fields):
                     series, factor = self._find(cluster or "", head, name)
+                    number = _check_size(value * factor)
                     batch.series.append(series)
                     batch.times.append(at)
-                    batch.values.append(value * factor)
+                    batch.values.append(number)
             except ValueError as error:
                 batch.refuse(str(error))
+            if len(batch.series) > MOST_POINTS:
+                raise ValueError(f"a request has {MOST_POINTS:,} points at most")
         return batch
 
     def _find(self, cluster: str, head: bytes, name: str) -> tuple[Series, float]:
@@ -96,9 +105,11 @@ class PointReader:
         known = self._known.get(key)
         if known is None:
             known = self._name(cluster, head, name)
-            if len(self._known) >= _CACHED:
+            if len(self._known) >= _CACHED or self._held > _CACHED_BYTES:
                 self._known.clear()
+                self._held = 0
             self._known[key] = known
+            self._held += len(head)
         return known
 
     def _name(self, given: str, head: bytes, name: str) -> tuple[Series, float]:
@@ -128,3 +139,11 @@ class PointReader:
         if ours.startswith("acc_") and scope == "node" and element:
             scope, part = "accelerator", element
         return Series(cluster, host, ours, scope, part, written), factor
+
+
+def _check_size(value: float) -> float:
+    """The value, 0 where it is next to nothing. Raises ValueError for what no metric can be."""
+    size = abs(value)
+    if not size <= _LARGEST:
+        raise ValueError("a value is larger than any metric's")
+    return value if size >= _LEAST else 0.0

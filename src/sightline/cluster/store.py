@@ -15,6 +15,7 @@ import fcntl
 import json
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -98,6 +99,13 @@ class Store:
                 why="another service writes to it",
                 hint="A folder has one service at a time:  sightline cluster serve",
             ) from None
+        try:
+            self._open()
+        except BaseException:
+            self._guard.close()
+            raise
+
+    def _open(self) -> None:
         self.changes = 0  # counts what changed which jobs there are
         self._dropped: set[str] = set()
         self._samples = Samples()
@@ -123,7 +131,8 @@ class Store:
             if len(self._series) + len(new) > _MOST_SERIES:
                 raise FullError(f"there are {_MOST_SERIES:,} series already")
             if new:
-                self._journal.append(_SERIES, json.dumps(new).encode())
+                note = json.dumps({"first": len(self._series), "rows": new})
+                self._journal.append(_SERIES, note.encode())
                 for one in new:
                     self._series.add(one)
             find = self._series.find
@@ -327,8 +336,11 @@ class Store:
         place = self.root / _CHECKPOINT
         held: dict[str, Any] = {"number": 0, "series": [], "running": [], "dropped": []}
         if place.is_file():
-            held = msgpack.unpackb(place.read_bytes())
-            if held.get("version") != _VERSION:
+            data = place.read_bytes()
+            if data[:4] != _check(data[4:]):
+                raise InputError(f"{place} is damaged", hint="Take it, and the log, from a copy.")
+            held = msgpack.unpackb(data[4:])
+            if held["version"] != _VERSION:
                 raise InputError(f"{self.root} is of another version of sightline")
         shelf.remove_later(self.root, held["number"])
         for name in held["dropped"]:
@@ -343,16 +355,31 @@ class Store:
             if number <= self._committed:
                 path.unlink()
                 continue
-            for kind, payload in read_records(path):
-                self._replay(kind, payload)
+            try:
+                for kind, payload in read_records(path):
+                    self._replay(kind, payload)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"{path} cannot be read",
+                    why=f"{error}: a file of the log before it is damaged",
+                    hint=f"What was sent since the last checkpoint is in {folder} alone. To go on "
+                    "without it, move its files elsewhere.",
+                ) from error
         return Journal(folder, last + 1)
 
     def _replay(self, kind: bytes, payload: bytes) -> None:
         if kind == _SERIES:
-            for row in json.loads(payload):
+            held = json.loads(payload)
+            if held["first"] > len(self._series):
+                raise ValueError("series are missing")
+            for row in held["rows"]:
                 self._series.add(Series(*row))
         elif kind == _POINTS:
-            self._samples.add(*_decode(payload))
+            numbers, times, values = _decode(payload)
+            # Of a series that is not known here, or of another one: both are worse than no sample.
+            if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self._series):
+                raise ValueError("samples are of series that are missing")
+            self._samples.add(numbers, times, values)
         elif kind == _START:
             known = decode_known(payload)
             self._running[known.key] = known
@@ -473,10 +500,15 @@ class Store:
         }
         place = self.root / _CHECKPOINT
         part = self.root / f"{_CHECKPOINT}.new"
-        write_whole(part, msgpack.packb(held))
+        data = msgpack.packb(held)
+        write_whole(part, _check(data) + data)
         sync_file(part)
         part.replace(place)
         sync_folder(self.root)
+
+
+def _check(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4, "little")
 
 
 def _encode(numbers: np.ndarray, times: np.ndarray, values: np.ndarray) -> bytes:

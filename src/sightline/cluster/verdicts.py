@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from sightline.core.model.tables import load_table
+from sightline.core.units import INT64_MAX
 from sightline.subjects.jobs.analyses.job_use import describe_use
 from sightline.subjects.jobs.job import GPU, NODE, Job
 from sightline.subjects.jobs.judging import judge_job
@@ -65,7 +66,21 @@ def describe(key: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         "wasted_energy_j": found[0]["energy_j"] if found else None,
         **_measure_footprint(job),
     }
-    return made, rows
+    return fit_numbers(made), [fit_numbers(row) for row in rows]
+
+
+def fit_numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row without numbers that no column can hold, or that are none: of these nothing is known.
+
+    One such number of an archive or a collector would hide all other jobs.
+    """
+    return {name: value if _fits(value) else None for name, value in row.items()}
+
+
+def _fits(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or abs(value) <= INT64_MAX
 
 
 def _describe_verdict(key: str, job: Job, verdict: Verdict) -> dict[str, Any]:

@@ -19,6 +19,7 @@ MOST_LINE = 65_536  # bytes: ours; a line of a collector has some 100
 _ESCAPED = re.compile(rb"\\([,= \\])")
 _SPLITS = {sign: re.compile(rb"(?<!\\)" + sign) for sign in (b",", b"=", b" ")}
 _NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[iu]?")
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _WHOLE = re.compile(rb"-?\d{1,19}")
 _TRUE, _FALSE = (b"t", b"T", b"true", b"True", b"TRUE"), (b"f", b"F", b"false", b"False", b"FALSE")
 # What times are counted in, by the parameter `precision`; without one by how large they are.
@@ -48,10 +49,8 @@ def split_line(line: bytes) -> Line:
 
 def _split_quoted(line: bytes) -> Line:
     """A line with a text among its fields, which may hold blanks."""
-    head, blank, rest = line.partition(b" ")
-    while head.endswith(b"\\"):
-        more, blank, rest = rest.partition(b" ")
-        head += b" " + more
+    head, *more = _SPLITS[b" "].split(line, 1)
+    rest = more[0] if more else b""
     inside, end = False, len(rest)
     for place, sign in enumerate(rest):
         if sign == 34 and rest[place - 1 : place] != b"\\":
@@ -59,7 +58,7 @@ def _split_quoted(line: bytes) -> Line:
         elif sign == 32 and not inside:
             end = place
             break
-    if not blank or inside or not head:
+    if not more or inside or not head:
         raise ValueError("a text in a line has no end")
     return Line(head, rest[:end], rest[end:].strip())
 
@@ -83,19 +82,21 @@ def read_fields(fields: bytes) -> Iterator[tuple[str, float]]:
     if fields.startswith(b"value=") and _NUMBER.fullmatch(fields, 6):
         yield "value", _read_number(fields[6:])
         return
-    rest = fields
-    while rest:
-        key, sign, rest = rest.partition(b"=")
-        if not sign or not key:
+    place = 0  # not the rest of the line: 16,000 fields would be copied 16,000 times
+    while place < len(fields):
+        sign = fields.find(b"=", place)
+        if sign <= place:
             raise ValueError("a field is a name, '=' and a value")
-        if rest.startswith(b'"'):
-            found = re.match(rb'"(?:[^"\\]|\\.)*"', rest)
+        if fields.startswith(b'"', sign + 1):
+            found = _TEXT.match(fields, sign + 1)
             if found is None:
                 raise ValueError("a text in a line has no end")
-            rest = rest[found.end() :].removeprefix(b",")
+            place = found.end() + fields.startswith(b",", found.end())
             continue
-        value, _, rest = rest.partition(b",")
-        yield _decode(key), _read_number(value)
+        comma = fields.find(b",", sign + 1)
+        end = len(fields) if comma < 0 else comma
+        yield _decode(fields[place:sign]), _read_number(fields[sign + 1 : end])
+        place = end + 1
 
 
 def _read_number(text: bytes) -> float:

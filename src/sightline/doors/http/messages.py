@@ -45,8 +45,11 @@ class Request:
 
     def read_json(self) -> Any:
         """The document. Raises ValueError for what is none."""
+        whole = self.unpack()
+        if len(whole) > MOST_BODY:
+            raise ValueError(f"a document has {MOST_BODY:,} bytes at most")
         try:
-            return json.loads(self.unpack())
+            return json.loads(whole)
         except (UnicodeDecodeError, RecursionError) as error:
             raise ValueError("the body is no JSON") from error
 

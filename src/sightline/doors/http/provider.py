@@ -80,6 +80,7 @@ class ProviderLogin:
             while len(self._away) > _MOST:
                 self._away.popitem(last=False)
         cookie = f"{_COOKIE}={state}; Path=/; Max-Age=600; HttpOnly; SameSite=Lax"
+        cookie += "; Secure" if self._provider.redirect.startswith("https:") else ""
         return Reply(303, b"", HTML, {"Location": str(url), "Set-Cookie": cookie})
 
     def _take_in(self, request: Request) -> Visitor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from sightline.core.model.run import Run
 from sightline.core.whole_file import write_whole
 from sightline.doors.http.server import ClusterServer
 from sightline.doors.http.service import Login, Service
-from sightline.errors import SightlineError
 
 # cc-metric-store's documentation: checkpoints each 12 h; the log is read again after a kill, and
 # ten minutes of it take seconds.
@@ -45,38 +45,43 @@ class ClusterService:
     ) -> None:
         """Open the store and listen; nothing is answered before `serve`. Raises SightlineError."""
         self._config, self._say = config, say
-        self.store = Store(
-            config.store, config.keeping, limits or read_limits(config.sources.limits)
-        )
-        self.running = Running(self.store)
-        self.search = Search(self.store, self.running)
-        self.notes = Notes(config.store / "notes.sqlite")
-        self.tracer = Tracer(config.store, self.notes, config.tracing, make_report)
-        self.service = Service(
-            config.cluster,
-            self.store,
-            self.search,
-            self.notes,
-            config.rules,
-            tracer=self.tracer if can_trace(config.tracing) else None,
-            reader=PointReader(config.units),
-            secure=bool(config.certificate) or any("." in name for name in config.names),
-            provider=provider,
-            keep_ns=(config.keeping.samples_days or 36_500) * _DAY_NS,
-        )
-        context = None
-        if config.certificate:
-            from sightline.capture.server import make_context
+        with contextlib.ExitStack() as opened:  # of what cannot be used nothing stays open
+            self.store = Store(
+                config.store, config.keeping, limits or read_limits(config.sources.limits)
+            )
+            opened.callback(self.store.close)
+            self.running = Running(self.store)
+            self.search = Search(self.store, self.running)
+            opened.callback(self.search.close)
+            self.notes = Notes(config.store / "notes.sqlite")
+            opened.callback(self.notes.close)
+            self.tracer = Tracer(config.store, self.notes, config.tracing, make_report)
+            self.service = Service(
+                config.cluster,
+                self.store,
+                self.search,
+                self.notes,
+                config.rules,
+                tracer=self.tracer if can_trace(config.tracing) else None,
+                reader=PointReader(config.units),
+                secure=bool(config.certificate) or any("." in name for name in config.names),
+                provider=provider,
+                keep_ns=(config.keeping.samples_days or 36_500) * _DAY_NS,
+            )
+            context = None
+            if config.certificate:
+                from sightline.capture.server import make_context
 
-            context = make_context(config.certificate, config.key)
-        self.server = ClusterServer(
-            self.service,
-            config.host,
-            config.port,
-            names=config.names,
-            context=context,
-            plain=config.plain,
-        )
+                context = make_context(config.certificate, config.key)
+            self.server = ClusterServer(
+                self.service,
+                config.host,
+                config.port,
+                names=config.names,
+                context=context,
+                plain=config.plain,
+            )
+            opened.pop_all()  # now it is for `close` to do
         self.feeds = Feeds(config.sources, config.cluster, self.store, _ask_series(config))
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -121,7 +126,7 @@ class ClusterService:
             wait = 60.0
             try:
                 wait = self.running.refresh(self.tracer.heed)
-            except (SightlineError, OSError) as error:
+            except Exception as error:  # the next round is tried all the same
                 self._say(f"jobs that run could not be judged: {error}")
 
     def _read(self) -> None:
@@ -140,7 +145,7 @@ class ClusterService:
     def _try(self, what: str, work: Callable[[], object]) -> None:
         try:
             work()
-        except (SightlineError, OSError) as error:
+        except Exception as error:  # a thread that ends would end it for all jobs
             self._say(f"{what}: {error}")
 
 

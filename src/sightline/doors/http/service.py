@@ -9,6 +9,8 @@ a file's but the number of a recording.
 from __future__ import annotations
 
 import json
+import math
+import sqlite3
 import sys
 import time
 import traceback
@@ -101,6 +103,8 @@ class Service:
             reply = Reply(503, say(503, str(error)).body, JSON, {"Retry-After": "10"})
         except OSError as error:  # a full disk: what was sent is not kept, and the sender told
             reply = say(507, "it could not be kept", error.strerror or str(error))
+        except sqlite3.Error as error:
+            reply = say(507, "it could not be kept", str(error))
         except SightlineError as error:
             reply = say(400, *_explain(error))
         except Exception as error:
@@ -335,8 +339,17 @@ def _page(status: int, title: str, parts: list[str], visitor: Visitor, form: str
 
 
 def _data(value: Any) -> Reply:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    text = json.dumps(_clean(value), ensure_ascii=False, allow_nan=False, default=str)
     return Reply(200, text.encode())
+
+
+def _clean(value: Any) -> Any:
+    """The same with null for what JSON has no number of."""
+    if isinstance(value, dict):
+        return {key: _clean(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _explain(error: BaseException) -> tuple[str, str | None]:

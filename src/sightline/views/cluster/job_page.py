@@ -19,6 +19,7 @@ from sightline.views.cluster.frame import hide_form, link, show, write_figures, 
 from sightline.views.jobs.figures import title_of
 from sightline.views.jobs.words import write_energy, write_hours, write_length, write_time
 
+_LEAST, _LARGEST = 1e-99, 1e99  # what a logarithmic axis has: values of an archive may be anything
 _LINES = 16  # places with a line each; of more the mean with the least and the largest
 # What is drawn first; others follow by name.
 _ORDER = (
@@ -277,6 +278,7 @@ def list_roofline_points(flops: Use, traffic: Use) -> list[tuple[float, float]]:
             )
         ]
     found = [(f / b, f) for f, b in pairs if f > 0 and b > 0]
+    found = [p for p in found if all(_LEAST < one < _LARGEST for one in p)]
     return found[:: max(1, -(-len(found) // 2_000))]
 
 

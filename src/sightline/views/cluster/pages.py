@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 
@@ -361,9 +362,9 @@ def _write_heat(frame: pl.DataFrame) -> str:
             if value is None:
                 cells.append('<td class="n">-</td>')
                 continue
-            step = round(9 * value / top[metric]) if top[metric] > 0 else 0
+            step = _shade(value, top[metric])
             shown = value / name_unit(metric)[1]
-            cells.append(f'<td class="heat h{max(step, 0)}">{shown:,.1f}</td>')
+            cells.append(f'<td class="heat h{step}">{shown:,.1f}</td>')
         lines.append(f'<tr><th scope="row">{show(host)}</th>{"".join(cells)}</tr>')
     return (
         '<p class="note">Means of the last ten minutes; darker is more, of the largest in the '
@@ -371,6 +372,12 @@ def _write_heat(frame: pl.DataFrame) -> str:
         '<div class="scroll" tabindex="0" role="region" aria-label="nodes by metric"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+def _shade(value: float, top: float) -> int:
+    """0 to 9; of what is no number 0."""
+    share = value / top if top > 0 else 0.0
+    return round(9 * min(max(share, 0.0), 1.0)) if math.isfinite(share) else 0
 
 
 def read_number(query: Query, name: str, least: int, most: int) -> int:

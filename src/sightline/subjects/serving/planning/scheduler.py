@@ -61,12 +61,8 @@ def play_requests(
     so many are on their way, and the next is sent when one ends. Raises RequestError where that is
     more work than a person waits for.
     """
-    if sum(one.output + one.prompt // 64 for one in asked) > MOST_WORK:
-        raise RequestError(
-            "too many tokens to play",
-            why=f"more than {MOST_WORK:,}",
-            hint="Take a shorter recording.",
-        )
+    work = sum(one.output + one.prompt // 64 for one in asked)
+    _check_work(work)
     order = sorted(asked, key=lambda one: one.sent_ns)
     unsent, done = deque(order), []
     arriving: deque[Played] = deque()
@@ -88,6 +84,9 @@ def play_requests(
         while arriving and arriving[0].sent_ns + delivery_ns <= now:
             waiting.append(arriving.popleft())
         chunks, decodes = _fill_step(running, waiting, settings)
+        if chunks:  # a budget of one token makes a step of each token of a prompt
+            work += 1 + len(running) // 16
+            _check_work(work)
         now += overhead_ns + costs.price(sum(n for _, n in chunks), len(decodes))
         for one, tokens in chunks:
             one.computed += tokens
@@ -102,6 +101,15 @@ def play_requests(
                 for _ in range(min(len(ended), len(unsent))):
                     send(now)
     return done
+
+
+def _check_work(work: int) -> None:
+    if work > MOST_WORK:
+        raise RequestError(
+            "too many tokens to play",
+            why=f"more than {MOST_WORK:,}",
+            hint="Take a shorter recording, or more tokens in a step.",
+        )
 
 
 def _fill_step(
