@@ -17,6 +17,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -59,11 +60,11 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Own
         env = tmp_path / "sightline.env"
         env.write_text(
             f"SIGHTLINE_URL={own.service.server.url}\nSIGHTLINE_PUSH_TOKEN={TOKENS['ingest']}\n"
-            f"export SLURM_CONF={conf} PATH={os.environ['PATH']} "
-            f"LD_LIBRARY_PATH={os.environ.get('LD_LIBRARY_PATH', '')}\n"
+            f"export SLURM_CONF={quote(str(conf))} PATH={quote(os.environ['PATH'])} "
+            f"LD_LIBRARY_PATH={quote(os.environ.get('LD_LIBRARY_PATH', ''))}\n"
         )
         tell = tmp_path / "tell.sh"
-        tell.write_text(f"#!/bin/sh\nSIGHTLINE_ENV={env} exec sh {TELL}\n")
+        tell.write_text(f"#!/bin/sh\nSIGHTLINE_ENV={quote(str(env))} exec sh {quote(str(TELL))}\n")
         tell.chmod(0o755)
         conf.write_text(
             f"""ClusterName=c1

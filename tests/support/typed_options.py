@@ -26,7 +26,7 @@ COMMANDS = {
     "dcgmi": ("dmon", "diag", "discovery", "policy", "health", "profile", "stats"),
     "amd-smi": ("metric", "monitor", "list", "static", "set", "topology"),
     "rocprof-compute": ("profile", "analyze"),
-    "xpu-smi": ("dump", "discovery", "stats", "topology"),
+    "xpu-smi": ("dump", "discovery", "health", "stats", "topology"),
     "iaprof": ("record", "flame"),
 }  # fmt: skip
 _TOOL = re.compile(rf"(?<![\w./`-])(?<!--backend )`?({'|'.join(TOOLS)})(?: |$)")
