@@ -23,6 +23,7 @@ from attack.mutate import damage
 from sightline.cluster.access import Rules, Token, hash_token, make_token
 from sightline.cluster.config import make_config
 from sightline.cluster.journal import list_files
+from sightline.cluster.notes import Notes
 from sightline.cluster.points import MOST_POINTS, PointReader
 from sightline.cluster.store import Store
 from sightline.errors import InputError, RequestError, SightlineError
@@ -534,6 +535,21 @@ def test_damaged_files_of_the_store(tmp_path: Path) -> None:
             with suppress(SightlineError), run_service(tmp_path) as own:
                 assert own.ask("/", "admin").status in (200, 507)
         path.unlink()
+
+
+def test_notes_with_a_changed_byte_are_opened_or_refused(tmp_path: Path) -> None:
+    """Anywhere in the file: in the pages of tables as in what the library decodes."""
+    place = tmp_path / "notes.sqlite"
+    Notes(place).close()
+    whole = place.read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 61):
+        place.write_bytes(whole[:at] + b"\xe2" + whole[at + 1 :])
+        try:
+            Notes(place).close()
+        except InputError:
+            refused += 1
+    assert refused > 0
 
 
 def test_a_store_at_a_place_with_signs(tmp_path: Path) -> None:

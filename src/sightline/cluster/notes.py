@@ -57,11 +57,13 @@ class Notes:
             self._held.execute("PRAGMA journal_mode=WAL")
             self._held.execute("PRAGMA synchronous=FULL")
             self._held.executescript(_TABLES)
-        except sqlite3.Error as error:
+            # What was under way when the service ended will not end any more.
+            ended = (FAILED, "ended", ASKED)
+            self._ask("UPDATE traces SET state = ?, note = ? WHERE state = ?", *ended)
+        # Of damage, the library cannot even decode what it says.
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self._held.close()
             raise InputError(f"{place} cannot be used", why=str(error)) from error
-        # What was under way when the service ended will not end any more.
-        self._ask("UPDATE traces SET state = ?, note = ? WHERE state = ?", FAILED, "ended", ASKED)
 
     def close(self) -> None:
         """Let go of the file."""
