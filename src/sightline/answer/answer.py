@@ -23,11 +23,10 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
-from sightline.diagnosis.price import share_of
+from sightline.diagnosis.price import ALL_PCT, share_of
 
 SCHEMA = "sightline-report/1"
 LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not worth a word
-_ALL_PCT = 100.05  # what is printed as 100.0 %
 ALL_FREE = "all of these"  # the ladder's last rung (analysis limits)
 
 Row = dict[str, Any]
@@ -178,7 +177,7 @@ class Answer:
     def overlap_note(self) -> str | None:
         """That gains are not to be added, in a sentence, where their sum is more than all."""
         of_window = [f for f in self.gains if share_of(f["rule"]) == OF_WINDOW]
-        if sum(f["gain_pct"] or 0 for f in of_window if f["gain_ns"]) <= _ALL_PCT:
+        if sum(f["gain_pct"] or 0 for f in of_window if f["gain_ns"]) <= ALL_PCT:
             return None
         return "The findings' gains overlap: what one of them saves, another cannot save again."
 

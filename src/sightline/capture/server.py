@@ -15,7 +15,7 @@ from typing import Any
 from sightline.capture.api import Api, Reply, encode
 from sightline.capture.request import MOST_BYTES
 from sightline.capture.signing import NONCE, PROOF, Verifier, hash_body, sign_answer
-from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
+from sightline.core.bounded_server import BoundedHandler, BoundedServer, bracket_host, is_own_host
 from sightline.errors import RequestError
 
 _CREDENTIALS = struct.Struct("3i")
@@ -135,7 +135,7 @@ class NetServer(BoundedServer):
     ) -> None:
         self.api, self._context = api, context
         self._verifier = Verifier(token)
-        self._is_loopback = is_own_host(_bracket(host), loopback_only=True)
+        self._is_loopback = is_own_host(bracket_host(host), loopback_only=True)
         if context is None and not self._is_loopback:
             raise RequestError(
                 f"{host} can be reached by others, who could read what is sent",
@@ -214,10 +214,6 @@ def _remove_stale(path: Path) -> None:
             path.unlink()
         except OSError:
             pass
-
-
-def _bracket(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _explain(error: OSError, place: str) -> RequestError:

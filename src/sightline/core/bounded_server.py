@@ -15,10 +15,12 @@ import resource
 import socket
 import threading
 import time
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from urllib.parse import urlsplit
+
+from sightline.errors import InputError
 
 _MOST = 64  # connections: ours; a browser opens six to a server
 _SHARE = 4  # of the descriptors that we may have: the rest is for what is measured and read
@@ -90,6 +92,31 @@ class BoundedServer(ThreadingMixIn, TCPServer):
         with contextlib.suppress(OSError):
             connection.shutdown(socket.SHUT_RDWR)  # its thread reads an end, and closes it
         return True
+
+
+class BoundedHttpServer(BoundedServer, HTTPServer):
+    """A bounded server of HTTP at a host's address, of either version of IP."""
+
+    def __init__(self, host: str, port: int, handler: Any, hint: str) -> None:
+        """Raises InputError with this hint where it cannot listen there."""
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), handler)
+        except OSError as error:
+            raise InputError(
+                f"cannot listen on {host}, port {port}", why=error.strerror, hint=hint
+            ) from error
+
+    @property
+    def authority(self) -> str:
+        """Host and port as an address has them."""
+        host, port = self.server_address[:2]
+        return f"{bracket_host(str(host))}:{port}"
+
+
+def bracket_host(host: str) -> str:
+    """A host as an address has it: an address of IPv6 stands in brackets."""
+    return f"[{host}]" if ":" in host else host
 
 
 class BoundedHandler(BaseHTTPRequestHandler):

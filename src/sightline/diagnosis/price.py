@@ -29,7 +29,7 @@ NO_WORK = "no_work"
 TOO_LITTLE = "too_little"
 # Ours: a thousand launches' worth; a toy's kernel takes microseconds, whatever its shape.
 _MATTERS_NS = 10_000_000
-_ALL_PCT = 100.05  # what is printed as 100.0 %
+ALL_PCT = 100.05  # what is printed as 100.0 %
 
 
 def price_findings(
@@ -87,7 +87,7 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
 
 def _drop_impossible(price: Price | None) -> Price | None:
     """No share of more than all: such a cost lies beside the window, on the host for example."""
-    return price._replace(pct=None) if price and price.pct and price.pct > _ALL_PCT else price
+    return price._replace(pct=None) if price and price.pct and price.pct > ALL_PCT else price
 
 
 def _shows_alone(found: Finding) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from sightline.core.units import format_pct
+
 REGISTER_UNIT = 256  # registers of a warp are given out in these, since compute capability 3.0
 LIMITERS = ("warps", "blocks", "registers", "shared_mem", "barriers")
 
@@ -66,6 +68,14 @@ class Occupancy:
     def pct(self) -> float:
         """Theoretical occupancy."""
         return 100 * self.active_warps / self.max_warps
+
+    def describe(self) -> str:
+        """How many warps fit an SM, for a person."""
+        return f"{self.active_warps} of {self.max_warps} warps fit an SM ({format_pct(self.pct)})"
+
+    def name_limiters(self) -> str:
+        """What is used up first, for a person."""
+        return ", ".join(self.limiters).replace("_mem", " memory")
 
     @property
     def limiters(self) -> tuple[str, ...]:

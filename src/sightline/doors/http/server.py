@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import ssl
 from collections.abc import Sequence
-from http.server import HTTPServer
 from typing import Any
 
-from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
+from sightline.core.bounded_server import (
+    BoundedHandler,
+    BoundedHttpServer,
+    bracket_host,
+    is_own_host,
+)
 from sightline.doors.http.messages import JSON, MOST_BODY, Reply, Request, say
 from sightline.doors.http.service import Service, split_target
-from sightline.errors import InputError, RequestError
+from sightline.errors import RequestError
 
 _QUIET_S = 30.0  # a client that says nothing holds no thread for longer
 _MOST_HEADERS = 100
 
 
-class ClusterServer(BoundedServer, HTTPServer):
+class ClusterServer(BoundedHttpServer):
     """A service at an address."""
 
     allow_reuse_address = True
@@ -36,30 +39,19 @@ class ClusterServer(BoundedServer, HTTPServer):
     ) -> None:
         """`names` are those that a browser may call it by. Raises InputError, RequestError."""
         self.service, self.context, self.names = service, context, tuple(names)
-        bracketed = f"[{host}]" if ":" in host else host
-        self.loopback_only = is_own_host(bracketed, loopback_only=True)
+        self.loopback_only = is_own_host(bracket_host(host), loopback_only=True)
         if context is None and not self.loopback_only and not plain:
             raise RequestError(
                 f"{host} can be reached by others, who could read tokens on the way",
                 hint="Give a `certificate` and a `key`; or listen on 127.0.0.1 behind a proxy; or "
                 "say  plain = true  where the network is the cluster's own.",
             )
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            super().__init__((host, port), _Handler)
-        except OSError as error:
-            raise InputError(
-                f"cannot listen on {host}, port {port}",
-                why=error.strerror,
-                hint="Choose another port in  listen = …",
-            ) from error
+        super().__init__(host, port, _Handler, "Choose another port in  listen = …")
 
     @property
     def url(self) -> str:
         """Its address."""
-        host, port = self.server_address[:2]
-        name = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"http{'s' if self.context else ''}://{name}:{port}"
+        return f"http{'s' if self.context else ''}://{self.authority}"
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """As the library's; the handshake is the connection's own thread's."""

@@ -13,12 +13,11 @@ import secrets
 import sys
 import traceback
 from collections.abc import Mapping
-from http.server import HTTPServer
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from sightline.core.bounded_server import BoundedHandler, BoundedServer, is_own_host
-from sightline.errors import InputError, SightlineError
+from sightline.core.bounded_server import BoundedHandler, BoundedHttpServer, is_own_host
+from sightline.errors import SightlineError
 
 LOOPBACK = "127.0.0.1"
 # Seconds that a connection may stay open without a request.
@@ -40,32 +39,20 @@ class Answers(Protocol):
         """Content type and body; None where there is nothing of this name. SightlineError."""
 
 
-class Server(BoundedServer, HTTPServer):
+class Server(BoundedHttpServer):
     """A service behind an address."""
 
     def __init__(self, service: Answers, host: str = LOOPBACK, port: int = 0) -> None:
         self.service = service
         self.token = secrets.token_urlsafe(24)
         self.loopback_only = ipaddress.ip_address(host).is_loopback
-        if ":" in host:
-            import socket
-
-            self.address_family = socket.AF_INET6
-        try:
-            super().__init__((host, port), _Handler)
-        except OSError as error:
-            raise InputError(
-                f"cannot listen on {host}, port {port}",
-                why=error.strerror,
-                hint="Choose another:  --port 0 takes any that is free.",
-            ) from error
+        hint = "Choose another:  --port 0 takes any that is free."
+        super().__init__(host, port, _Handler, hint)
 
     @property
     def url(self) -> str:
         """The page's address, with its token."""
-        host, port = self.server_address[:2]
-        name = f"[{host!s}]" if ":" in str(host) else str(host)
-        return f"http://{name}:{port}/{self.token}/"
+        return f"http://{self.authority}/{self.token}/"
 
 
 class _Handler(BoundedHandler):

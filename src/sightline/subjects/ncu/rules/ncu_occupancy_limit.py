@@ -32,7 +32,7 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.core.units import format_ns, format_pct
+from sightline.core.units import format_ns
 from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
@@ -70,10 +70,7 @@ def _hit(case: Case) -> Hit | None:
     if blocks and sms and blocks < sms * result.active_blocks:
         return None  # all blocks are resident at once: room for more would stay empty
     estimate = min(100 - result.pct, case.headroom, 100.0 if issue is None else 100 * (1 - issue))
-    evidence = (
-        f"{result.active_warps} of {result.max_warps} warps fit an SM ({format_pct(result.pct)}), "
-        f"limited by {', '.join(result.limiters).replace('_mem', ' memory')}"
-    )
+    evidence = f"{result.describe()}, limited by {result.name_limiters()}"
     return Hit(case, estimate, None, evidence, ", ".join(result.limiters), is_symptom=True)
 
 

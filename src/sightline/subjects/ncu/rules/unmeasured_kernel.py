@@ -140,9 +140,8 @@ def _judge_launch(facts: Facts) -> tuple[list[str], str]:
         return [], ""
     threads = format_count(known[1].threads)
     line = (
-        f"by its launch alone {fit.active_warps} of {fit.max_warps} warps fit an SM "
-        f"({format_pct(fit.pct)}): {format_several(fit.active_blocks, 'block')} of {threads} "
-        f"threads, limited by {', '.join(fit.limiters).replace('_mem', ' memory')}"
+        f"by its launch alone {fit.describe()}: {format_several(fit.active_blocks, 'block')} of "
+        f"{threads} threads, limited by {fit.name_limiters()}"
     )
     if "warps" not in fit.limiters:
         return [line], ""
