@@ -16,6 +16,13 @@ from support.cluster_service import PROXY, TOKENS, run_service
 NOW = int(time.time())
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """The service's wall clock stands: an hour that runs is an hour, whenever the test comes."""
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+    monkeypatch.setattr(time, "time_ns", lambda: NOW * 10**9)
+
+
 @pytest.fixture
 def own(tmp_path):
     with run_service(tmp_path) as made:
