@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs site docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,6 +35,10 @@ docs: $(VENV)/.tests ## write docs/reference.md, what importers declare, the dra
 	@$(PY) scripts/importers.py
 	@$(PY) scripts/rooms.py
 	@$(PY) scripts/sentences.py
+
+site: $(VENV)/.tests ## the documentation site and the man pages, under build/: links checked, nothing loaded from elsewhere
+	@$(PY) scripts/make_site.py
+	@$(PY) scripts/make_man.py
 
 docs-check: $(VENV)/.tests ## run every block of README.md and docs/, and compare the screen that README shows
 	@$(PY) -m pytest -q -rs tests/test_docs.py tests/test_newcomer.py tests/views/test_report.py \

@@ -58,7 +58,7 @@ def _analyses() -> Iterator[str]:
         for p in analysis.params:
             unit = f" {p.unit}" if p.unit else ""
             yield f"- `--set {p.name}=...` ({p.default}{unit}): {p.doc}."
-        yield from _columns(analysis.columns)
+        yield from list_columns(analysis.columns)
     yield ""
 
 
@@ -69,9 +69,23 @@ def _rules() -> Iterator[str]:
     yield ""
 
 
+def write_patterns() -> str:
+    """The patterns of operators, as a Markdown table."""
+    return "\n".join(_list_patterns())
+
+
+def write_kinds() -> str:
+    """The kinds of kernels, as a Markdown table."""
+    return "\n".join(_list_kinds())
+
+
 def _patterns() -> Iterator[str]:
     yield "## Patterns of operators"
     yield ""
+    yield from _list_patterns()
+
+
+def _list_patterns() -> Iterator[str]:
     yield "What the rules in the second column look for in recorded operators, the narrower first."
     yield ""
     yield "| pattern | rule | what a program does | what to do | source |"
@@ -84,6 +98,10 @@ def _patterns() -> Iterator[str]:
 def _kinds() -> Iterator[str]:
     yield "## Kinds of kernels"
     yield ""
+    yield from _list_kinds()
+
+
+def _list_kinds() -> Iterator[str]:
     yield "By their names (`sightline stats kernel_kinds`), with an example of each."
     yield ""
     yield "| kind | example | source |"
@@ -97,10 +115,11 @@ def _tables() -> Iterator[str]:
     yield "## Tables"
     for name, module in registry.load_members("tables"):
         yield f"\n### {name}\n\nOne row is {module.TABLE.row}."
-        yield from _columns(module.TABLE.columns)
+        yield from list_columns(module.TABLE.columns)
 
 
-def _columns(columns: tuple[Column, ...]) -> Iterator[str]:
+def list_columns(columns: tuple[Column, ...]) -> Iterator[str]:
+    """A Markdown table of columns, with an empty line before it."""
     yield ""
     yield "| column | type | unit | joins | what it is |"
     yield "|---|---|---|---|---|"
