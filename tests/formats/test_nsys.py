@@ -934,3 +934,19 @@ def test_kernels_without_the_exports_texts_stay_two(tmp_path: Path) -> None:
     names = run.table("device_ops").get_column("name").value_counts().sort("name").rows()
     assert names == [("unnamed kernel 1", 10), ("unnamed kernel 11", 10)]
     assert "names_missing" in run.table("quality").get_column("kind")
+
+
+def test_overhead_that_the_tool_had_no_name_for_is_loading(tmp_path):
+    """A tool older than the CUPTI that it loads files module loading with its own costs."""
+    e = Export()
+    e.api("cudaLaunchKernel_v7000", 1_000, 9_000, 1)
+    for name, start in (("Unknown", 1_100), ("CUPTI: Buffer flush", 9_500)):
+        nameId = e.text(name)
+        e.add(
+            "PROFILER_OVERHEAD", start=start, end=start + 400, globalTid=gtid(7, 7), nameId=nameId
+        )
+    rows = opened(e, tmp_path).table("host_ops").filter(pl.col("layer") == "overhead")
+    assert dict(rows.select("name", "category").rows()) == {
+        "Unknown": "Runtime module loading (unnamed)",
+        "CUPTI: Buffer flush": "Profiler",
+    }

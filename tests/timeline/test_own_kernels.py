@@ -40,7 +40,15 @@ def test_names_that_people_write(name: str, algorithm: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["update_positions", "render", "history_kernel", "scanline_fill", "resort_cells", "summary"],
+    [
+        "update_positions",
+        "render",
+        "history_kernel",
+        "scanline_fill",
+        "resort_cells",
+        "summary",
+        "weighted_sum_kernel",
+    ],
 )
 def test_other_names(name: str) -> None:
     assert find_algorithm(name) is None

@@ -13,12 +13,19 @@ from functools import cache
 from sightline.core.packaged_rows import read_rows
 
 # FLOP (or integer operations) per clock and unit, dense, with fp32 accumulation. Sources: the
-# architecture white papers of the vendors (Volta 2017, Turing 2018, Ampere GA100 2020 and GA102
-# 2020, Ada 2022, Hopper 2022, Blackwell 2024; CDNA 2 2021, CDNA 3 2023, CDNA 4 2025; Xe HPC 2022).
-# "-gaming" parts run fp16 with fp32 accumulation at half the rate of the "-pro" parts.
+# architecture white papers of the vendors (Pascal GP100 2016, Volta 2017, Turing 2018, Ampere GA100
+# and GA102 2020, Ada 2022, Hopper 2022, Blackwell 2024; CDNA 2 2021, CDNA 3 2023, CDNA 4 2025; Xe
+# HPC 2022). "-gaming" parts run fp16 with fp32 accumulation at half the rate of the "-pro" parts;
+# "-plain" ones have no tensor cores (the GTX 16 series).
 FLOP_PER_CLOCK: dict[str, dict[str, int]] = {
+    "pascal": {"fp64": 64, "fp32": 128, "fp16": 256},
+    "pascal-gaming": {"fp64": 8, "fp32": 256},
     "volta": {"fp64": 64, "fp32": 128, "fp16": 256, "fp16_tensor": 1024},
     "turing": {"fp64": 4, "fp32": 128, "fp16": 256, "fp16_tensor": 1024, "int8_tensor": 2048},
+    "turing-gaming": {
+        "fp64": 4, "fp32": 128, "fp16": 256, "fp16_tensor": 512, "int8_tensor": 2048,
+    },
+    "turing-plain": {"fp64": 4, "fp32": 128, "fp16": 256},
     "ampere": {
         "fp64": 64, "fp64_tensor": 128, "fp32": 128, "fp16": 512, "tf32_tensor": 1024,
         "fp16_tensor": 2048, "bf16_tensor": 2048, "int8_tensor": 4096,
@@ -83,6 +90,8 @@ INT32_PER_CLOCK = dict.fromkeys(
 # Warps, blocks, 32-bit registers and shared bytes of one SM: CUDA C++ Programming Guide 12.9,
 # "Technical Specifications per Compute Capability"; 8.0 and 8.6 also as in real reports.
 SM_LIMITS: dict[str, tuple[int, int, int, int]] = {
+    "6.0": (64, 32, 65536, 65536),
+    "6.1": (64, 32, 65536, 98304),
     "7.0": (64, 32, 65536, 98304),
     "7.5": (32, 16, 65536, 65536),
     "8.0": (64, 32, 65536, 167936),

@@ -155,18 +155,20 @@ def _select_outermost(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _list_peaks(run: Run, asked: pl.DataFrame) -> pl.DataFrame:
     """Each device's ceilings for each type: pipe, peak and best reached FLOP/s, and bytes/s."""
-    gpus = {
-        (rank, device): find_gpu(name, memory)
-        for rank, device, name, memory in run.table("devices")
-        .select("rank", "device_id", "name", "memory_bytes")
-        .iter_rows()
-    }
+    devices = run.table("devices").select(
+        "rank", "device_id", "name", "memory_bytes", "memory_bandwidth_bytes_per_s"
+    )
+    gpus, stated = {}, {}
+    for rank, device, name, memory, bandwidth in devices.iter_rows():
+        gpus[rank, device], stated[rank, device] = find_gpu(name, memory), bandwidth
     rows = []
     for rank, device, dtype, is_tf32 in asked.iter_rows():
         gpu = gpus.get((rank, device))
         peaks = gpu.peaks() if gpu else {}
         pipe = next((p for p in _list_pipes(dtype, is_tf32) if p in peaks), None)
-        bandwidth = gpu.number("memory_bandwidth") if gpu else None
+        # Cards of one name have different memories: what the recording states is this one's.
+        printed = gpu.number("memory_bandwidth") if gpu else None
+        bandwidth = stated.get((rank, device)) or printed
         peak = peaks.get(pipe or "")
         # The benchmarks multiply bf16; fp16 runs on the same pipe at the same rate.
         best = gpu.number("achievable.bf16_tensor") if gpu and pipe in _REACHED else None

@@ -11,7 +11,7 @@ from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from support import exports
 from support.rules import answers, assert_silent
-from synth_nsys import Export
+from synth_nsys import Export, gtid
 
 RULE = "host-calls"
 US = 1_000
@@ -70,6 +70,38 @@ def test_a_long_time_without_calls(tmp_path: Path) -> None:
     found = by_cause(exports.opened(tmp_path, export))
     assert list(found) == ["silence"]
     assert (found["silence"].cost_ns, found["silence"].gain) == (100_100 * US, None)
+
+
+@pytest.mark.parametrize(
+    ("call", "length", "title", "fix"),
+    [
+        ("read", 90_000, "The host reads or writes files", "map the file"),
+        ("nanosleep", 90_000, "The host calls nothing for long", "names the functions"),
+        # Less than half of it says little about it.
+        ("read", 40_000, "The host calls nothing for long", "names the functions"),
+    ],
+)
+def test_the_systems_call_in_a_long_time_without_calls(
+    tmp_path: Path, call: str, length: int, title: str, fix: str
+) -> None:
+    """Between the two calls of the GPU's lie 100.1 ms, from 10,495 µs on."""
+    export = Export()
+    for i in range(200):
+        at = (105 * i + (100_000 if i >= 100 else 0)) * US
+        export.api("cudaStreamQuery", at, at + 5 * US, 0)
+    export.add(
+        "OSRT_API",
+        start=12_000 * US,
+        end=(12_000 + length) * US,
+        globalTid=gtid(7, 7),
+        nameId=export.text(call),
+        returnValue=0,
+    )
+    found = by_cause(exports.opened(tmp_path, export))["silence"]
+    assert (found.title, found.cost_ns) == (title, 100_100 * US)
+    assert fix in (found.fix or "")
+    assert (f": it is in {call}." in found.summary) == (length > 50_000)
+    assert any(f"1 × {call}" in line for line in found.evidence) == (length > 50_000)
 
 
 def test_set_up_is_no_loop(tmp_path: Path) -> None:

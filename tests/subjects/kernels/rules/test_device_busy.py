@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import sightline
+from sightline.core.model.run import Run
 from support import exports
 from support.rules import answers, assert_silent
 from support.traces import call, computed, kernel, launched, opened, queued, told
@@ -175,3 +178,43 @@ def test_a_graph_that_is_one_operation_is_no_kernel_to_profile(tmp_path: Path) -
     assert "--cuda-graph-trace=node" in (found.fix or "")
     assert "ncu" not in (found.fix or "")
     assert_silent(run, "dominating-kernel")
+
+
+def sorting(folder: Path, length: int, *, data: int = 512 << 20, blocks: int = 65_536) -> Run:
+    """An upload on a GTX 1050 (84.1 GB/s), and twelve launches of `exchange` of so many µs."""
+    us, e = 1_000, Export()
+    name = "NVIDIA GeForce GTX 1050"
+    e.add("TARGET_INFO_GPU", id=0, name=name, memoryBandwidth=84_096_000_000, smCount=6)
+    e.api("cudaMemcpy", 0, 50_000 * us, 1)
+    e.copy(1, 10 * us, 50_000 * us, 1, data, 0, 2)
+    at = 50_010
+    for i in range(12):
+        e.api("cudaLaunchKernel", (at + 5 * i - 200) * us, (at + 5 * i - 197) * us, 2 + i)
+    for i in range(12):
+        begin = at + length * i
+        shape = {"gridX": blocks, "blockX": 1_024}
+        e.kernel("exchange(int*)", begin * us, (begin + length) * us, 2 + i, **shape)
+    return exports.opened(folder, e)
+
+
+def test_launches_that_each_pass_over_the_data(tmp_path: Path) -> None:
+    """2.147 GB at 84.1 GB/s are 25.5 ms, and each launch takes 60."""
+    (found,) = answers(sorting(tmp_path, 60_000, data=2 << 30, blocks=262_144), RULE)
+    assert (
+        "each of its 12 launches takes 2.3 times what the memory needs for the 2.147 GB that were "
+        "copied (84 GB/s): a pass over them at the memory's rate, as it seems"
+    ) in found.evidence
+    assert found.fix.startswith("fewer passes over the data")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"length": 90_000},  # 3.5 times
+        {"length": 20_000},  # 0.8 times
+        {"length": 60_000, "blocks": 8_192},  # 256 bytes for each thread: they loop
+    ],
+)
+def test_other_launches_are_no_passes(tmp_path: Path, case: dict[str, int]) -> None:
+    (found,) = answers(sorting(tmp_path, **{"data": 2 << 30, "blocks": 262_144, **case}), RULE)
+    assert not any("a pass over them" in line for line in found.evidence)

@@ -60,6 +60,10 @@ OVERHEAD_TYPES = {
     8: "Command buffer full (CUDA)",
 }
 PROFILER_OVERHEAD = "Profiler"  # PROFILER_OVERHEAD rows, whose types are not documented
+# A tool older than the CUPTI that it loaded has no name for CUPTI's later kinds, and files them
+# with its own. What came since is loading of modules and functions, and they lie in launches.
+UNNAMED_OVERHEAD = "Unknown"
+LOADING_OVERHEAD = "Runtime module loading (unnamed)"
 POOL_ACTIONS = {1: "created", 2: "destroyed", 3: "trimmed"}
 POOL_TYPES = {1: "local", 2: "imported"}
 THREAD_STATES = {

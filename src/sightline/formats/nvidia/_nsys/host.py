@@ -229,7 +229,7 @@ def _overhead(db: Database) -> pl.DataFrame:
 
 
 def _profiler_overhead(db: Database) -> pl.DataFrame:
-    """Costs of the profiler itself."""
+    """Costs of the profiler itself, and of the driver where the profiler has no name for them."""
     frame = db.ints("PROFILER_OVERHEAD", ("start", "end", "globalTid", "nameId"))
     return db.named(frame, name="nameId").select(
         start_ns="start",
@@ -237,7 +237,9 @@ def _profiler_overhead(db: Database) -> pl.DataFrame:
         layer=pl.lit("overhead"),
         name=pl.col("name").fill_null("profiler"),
         _gtid="globalTid",
-        category=pl.lit(codes.PROFILER_OVERHEAD),
+        category=pl.when(pl.col("name") == codes.UNNAMED_OVERHEAD)
+        .then(pl.lit(codes.LOADING_OVERHEAD))
+        .otherwise(pl.lit(codes.PROFILER_OVERHEAD)),
     )
 
 

@@ -10,7 +10,8 @@ Why it hurts
     kernel is.
 
 Evidence
-    The calls of the thread that makes most of them, by what they do, and how long they hold it. The
+    The calls of the thread that makes most of them, by what they do, and how long they hold it; and
+    the system's call in which it was for most of the longest time without them. The
     gain is a bound in the host's time: what the GPU did meanwhile was not recorded, and a call that
     waits for work that is needed gains nothing.
 
@@ -34,8 +35,9 @@ References
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -56,12 +58,17 @@ from sightline.diagnosis.build import (
 from sightline.timeline.api_calls import allocates, launches_kernels, synchronizes
 from sightline.timeline.call_windows import find_longest_call_window, list_call_windows
 from sightline.timeline.host_ranges import IN_API
+from sightline.timeline.system_calls import FILES, list_system_calls
 
 RULE = Rule("host-calls", "Calls that hold the host")
 
 _LEAST = 10
 _SET_UP_NS = 100_000_000
 _MOST_PCT = 50.0
+_READ_AHEAD = (
+    "read in parts, the next one while the GPU copies and computes the one before (a second "
+    "thread, two pinned buffers), or map the file"
+)
 _NEXT = "record the GPU's work, too (nsys profile --trace=cuda), to see what it does meanwhile"
 
 
@@ -213,30 +220,64 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
     if pct < CRITICAL_PCT:
         return
     row = longest[0]
+    inside = _name_inside(run, row)
+    is_file = inside is not None and re.search(FILES, inside["name"]) is not None
+    what = "the GPU's work was not recorded: what it did meanwhile is not known"
+    evidence = [f"between the end of  {row['before']}  and the next  {row['name']}", what]
+    if inside:
+        evidence.insert(
+            0,
+            f"{format_pct(100 * inside['ns'] / row['gap'])} of it in "
+            f"{format_count(inside['calls'])} × {inside['name']}, the longest "
+            f"{format_ns(inside['longest'])}",
+        )
     yield build_finding(
         RULE,
         f"The host calls nothing of the GPU's for {format_ns(row['gap'])} in a row, "
-        f"{format_pct(pct)} of the time between its first call and its last one.",
+        f"{format_pct(pct)} of the time between its first call and its last one"
+        + (f": it is in {inside['name']}." if inside else "."),
         Evidence(
-            [
-                f"between the end of  {row['before']}  and the next  {row['name']}",
-                "the GPU's work was not recorded: what it did meanwhile is not known",
-            ],
+            evidence,
             rows=[{"rank": row["rank"], "start_ns": row["since"], "end_ns": row["start_ns"]}],
             where={"ranks": [row["rank"]], "cause": "silence"},
         ),
         Advice(
-            fix="see what the program does there (sightline run --cpu-stacks perf_event -- PROGRAM "
-            f"names the functions): reading, preparing, computing on the CPU; {_NEXT}",
+            fix=f"{_READ_AHEAD}; {_NEXT}"
+            if is_file
+            else "see what the program does there (sightline run --cpu-stacks perf_event -- "
+            f"PROGRAM names the functions): reading, preparing, computing on the CPU; {_NEXT}",
             verify="sightline stats api_calls AFTER: the time between calls",
-            cause="the program's own code between two calls",
+            cause="reading and writing files"
+            if is_file
+            else "the program's own code between two calls",
         ),
         price=(make_price(row["gap"], "ns", pct), None),
         severity="warning",
         confidence="high",
-        title="The host calls nothing for long",
+        title="The host reads or writes files" if is_file else "The host calls nothing for long",
         states_limit=pct >= _MOST_PCT,
     )
+
+
+def _name_inside(run: Run, gap: dict[str, Any]) -> dict[str, Any] | None:
+    """The system's call in which the thread was for most of a gap: name, ns, calls, longest."""
+    calls = list_system_calls(run).filter(
+        pl.col("rank") == gap["rank"],
+        pl.col("tid") == gap["tid"],
+        pl.col("start_ns") < gap["start_ns"],
+        pl.col("end_ns") > gap["since"],
+    )
+    length = pl.col("end_ns").clip(upper_bound=gap["start_ns"]) - pl.col("start_ns").clip(
+        lower_bound=gap["since"]
+    )
+    named = (
+        calls.group_by("name")
+        .agg(ns=length.sum(), calls=pl.len(), longest=length.max())
+        .sort("ns", "name", descending=[True, False])
+    )
+    if named.is_empty() or 100 * named.item(0, "ns") < _MOST_PCT * gap["gap"]:
+        return None
+    return named.row(0, named=True)
 
 
 def _advise(run: Run, deed: str) -> str:

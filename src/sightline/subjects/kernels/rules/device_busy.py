@@ -8,7 +8,9 @@ Why it hurts
 
 Evidence
     The share of the window in which a kernel computes, what kinds of work the kernels do, by their
-    names, where those are known for half of the time, and the kernels that take most of it.
+    names, where those are known for half of the time, and the kernels that take most of it. Of the
+    first one, where its launches leave room for few warps, or each take the time of a pass over the
+    largest array that was copied (more than 64 MiB), once to two and a half times.
 
 Threshold
     Compute over 80 % of the windows (ours: what is not compute then gains at most a quarter of the
@@ -51,6 +53,7 @@ from sightline.subjects.kernels.rules._launches import (
     list_filled,
     pick_longest,
 )
+from sightline.subjects.kernels.rules._passes import find_passes
 from sightline.subjects.kernels.rules._room import find_little_room
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
@@ -100,7 +103,7 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time"
         told = f"{told}{_describe_launch(run, name)}."
-    room = None if moves else find_little_room(run, name)
+    hint = None if moves else find_little_room(run, name) or find_passes(run, name)
     chosen = choose_in_ncu(name)
     few = " -c 3" if chosen else ""
     profile = (
@@ -120,7 +123,7 @@ def check(run: Run) -> Iterator[Finding]:
                     f"{format_ns(ns)}"
                     for name, n, ns in top.rows()
                 ),
-                *([] if room is None else [room.text]),
+                *([] if hint is None else [hint.text]),
                 *_describe_roofs(run, whole),
             ),
             where={"kernel": name, "busy_pct": busy},
@@ -128,7 +131,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=_advise_fusing(run, profile)
             if moves
-            else (room.fix if room else advise_algorithm(run, name)) + profile,
+            else (hint.fix if hint else advise_algorithm(run, name)) + profile,
             verify="sightline stats kernels AFTER",
         ),
         title=RULE.title if own_gaps is None else own_gaps.title,
