@@ -77,6 +77,20 @@ def test_every_row_of_every_table_is_the_exports(path: Path) -> None:
     assert rows_compared > 300
 
 
+@pytest.mark.parametrize("path", PAIRS, ids=name_recording)
+def test_what_is_read_of_the_system_is_the_exports(path: Path) -> None:
+    """A few of its properties: the others say whose machine it is."""
+    found = set(read(path).rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"]).rows())
+    stated = {
+        (row[columns.index("name")], row[columns.index("value")])
+        for table, columns, rows in exported(path)
+        if table == "TARGET_INFO_SYSTEM_ENV"
+        for row in rows
+    }
+    assert found == {pair for pair in stated if pair[0] in {name for name, _ in found}}
+    assert {"SoftwareReleaseVersion"} <= {name for name, _ in found} or not stated
+
+
 @pytest.mark.parametrize("path", REPORTS, ids=name_recording)
 def test_a_report_holds_as_much_as_it_declares(path: Path) -> None:
     db = read(path)

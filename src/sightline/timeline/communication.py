@@ -33,10 +33,18 @@ PARTS = ("pipeline", "small", "slow", "transfer", "waiting")
 # A transfer is slow below half of its group's best tenth, of five like ones or more (ours, as
 # slow-variant's twice the median: so that usual spread is none).
 _LIKE, _SLOW_RATIO = 5, 0.5
+# A collective whose other ranks were not recorded waits for them where it takes ten times what most
+# of three and more alike take (ours: a link that others use halves a rate, and no more), and a
+# tenth of a millisecond at least.
+_FEW, _WAIT_TIMES, _LEAST_WAIT_NS = 3, 10, 100_000
+_LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
 
 def list_communication(run: Run) -> pl.DataFrame:
     """Communication kernels with `part`, and `meeting` and the `last` start of it where known.
+
+    Of a rank whose others were not recorded `last` is estimated where one of many alike takes far
+    longer than they do; `alike_ns` is what these take.
 
     Of slow ones, `factor` is what would remain of the transfer at the group's own best bandwidth.
     """
@@ -54,7 +62,8 @@ def _list_communication(run: Run) -> pl.DataFrame:
     comm = comm.join(met, on="device_op_id", how="left").with_columns(
         last=pl.when(pl.col("meeting").is_not_null())
         .then(pl.col("start_ns").max().over("meeting"))
-        .otherwise("start_ns")
+        .otherwise("start_ns"),
+        alike_ns=_measure_alike(),
     )
     comm = comm.with_columns(
         part=pl.when(
@@ -66,6 +75,13 @@ def _list_communication(run: Run) -> pl.DataFrame:
         .then(pl.lit("small"))
         .otherwise(pl.lit("transfer"))
     )
+    # One of many that send the same and takes many times as long waits for a rank of which nothing
+    # was recorded: what it takes by itself is what the others take.
+    alone = pl.col("meeting").is_null() & (pl.col("part") != "pipeline")
+    waits = alone & (_WAIT_TIMES * pl.col("alike_ns") < _LENGTH) & (_LENGTH >= _LEAST_WAIT_NS)
+    comm = comm.with_columns(
+        last=pl.when(waits).then(pl.col("end_ns") - pl.col("alike_ns")).otherwise("last")
+    )
     return comm.join(
         _find_slow(comm), on="meeting", how="left", maintain_order="left"
     ).with_columns(
@@ -73,6 +89,13 @@ def _list_communication(run: Run) -> pl.DataFrame:
         .then(pl.lit("slow"))
         .otherwise("part")
     )
+
+
+def _measure_alike() -> pl.Expr:
+    """The median length (ns) of the rank's collectives of one kind, group and size; else null."""
+    like = [*_BY, "op", "group", "group_size", "size"]
+    usual = _LENGTH.median().over(like).round().cast(pl.Int64)
+    return pl.when(pl.col("size").is_not_null() & (pl.len().over(like) >= _FEW)).then(usual)
 
 
 def _find_slow(comm: pl.DataFrame) -> pl.DataFrame:
@@ -116,7 +139,8 @@ def _is_asked_to_send(comm: pl.DataFrame, run: Run) -> pl.Series:
 def partition_exposed(run: Run) -> pl.DataFrame:
     """Exposed communication per rank and device, each moment in one of PARTS, ns.
 
-    waiting: this rank's kernel is there, but not every rank's yet (only where ranks were matched);
+    waiting: this rank's kernel is there, but not every rank's yet (where ranks were matched, or as
+    estimated);
     pipeline: send and receive; small: collectives of up to 1 MiB; slow: those far below their
     group's own best bandwidth; transfer: all else.
     """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import take_rows
 from sightline.core.model.run import Run
+from sightline.core.model.span import Span
 
 # Calls that wait for another thread: Linux' futex, and the C library's calls that nsys traces.
 LOCKS = (
@@ -46,6 +49,30 @@ def keep_ranges_of_processes(run: Run, ranges: pl.DataFrame) -> pl.DataFrame:
     return ranges.filter(
         ~pl.col("recording_id").is_in(of_host.get_column("recording_id").implode())
     )
+
+
+def find_main_call(run: Run, rank: int, tid: int, span: Span) -> dict[str, Any] | None:
+    """The call in which a thread was for most of a span: name, ns there, calls, longest (ns).
+
+    None where no call took half of it, or none was recorded.
+    """
+    calls = list_system_calls(run).filter(
+        pl.col("rank") == rank,
+        pl.col("tid") == tid,
+        pl.col("start_ns") < span[1],
+        pl.col("end_ns") > span[0],
+    )
+    length = pl.col("end_ns").clip(upper_bound=span[1]) - pl.col("start_ns").clip(
+        lower_bound=span[0]
+    )
+    named = (
+        calls.group_by("name")
+        .agg(ns=length.sum(), calls=pl.len(), longest=length.max())
+        .sort("ns", "name", descending=[True, False])
+    )
+    if named.is_empty() or 2 * named.item(0, "ns") < span[1] - span[0]:
+        return None
+    return named.row(0, named=True)
 
 
 def name_calls(run: Run, spans: pl.DataFrame) -> pl.DataFrame:

@@ -54,11 +54,14 @@ def test_waits_for_the_device(tmp_path: Path) -> None:
     found = by_cause(calling(tmp_path, ("cudaLaunchKernel", 1), ("cudaDeviceSynchronize", 99)))
     assert list(found) == ["wait"]
     assert (found["wait"].cost_ns, found["wait"].gain) == (4_950 * US, None)
+    assert "out of the loop" in (found["wait"].fix or "")
 
 
-def test_long_waits_are_no_set_up(tmp_path: Path) -> None:
+def test_long_waits_are_for_work(tmp_path: Path) -> None:
     found = by_cause(calling(tmp_path, ("cudaLaunchKernel", 1), ("cuEventSynchronize", 200_000)))
     assert found["wait"].cost_ns == 50 * 200_000 * US
+    assert found["wait"].title == "The host waits for the GPU's work"
+    assert "out of the loop" not in (found["wait"].fix or "")
 
 
 def test_a_long_time_without_calls(tmp_path: Path) -> None:

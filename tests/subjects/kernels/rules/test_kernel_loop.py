@@ -9,8 +9,10 @@ import pytest
 
 import sightline
 from sightline.core.model.run import Run
+from support import exports
 from support.rules import answers, assert_silent
 from support.traces import kernel, launched, op, opened
+from synth_nsys import Export
 from worlds import kineto
 from worlds.truth import judge
 
@@ -68,3 +70,20 @@ def test_the_loop_of_a_simulated_loss(tmp_path: Path, program: str, severity: fl
     first = next(f for f in sightline.findings(run) if f.gain_ns)
     assert first.rule == RULE
     assert first.gain_ns == pytest.approx(case.gains["loss-loop"], rel=0.1)
+
+
+@pytest.mark.parametrize(("blocks", "barriers"), [(1, 0), (4, 100)])
+def test_a_program_of_its_own_keeps_a_barrier_for_each_launch(
+    tmp_path: Path, blocks: int, barriers: int
+) -> None:
+    """100 turns of 4 µs, queued: what stays is one turn, or 1.4 µs for each launch of 4 blocks."""
+    us, e = 1_000, Export()
+    e.add("TARGET_INFO_GPU", id=0, name="NVIDIA A100-SXM4-80GB", smCount=108)
+    for i in range(100):
+        e.api("cudaLaunchKernel", i * us, i * us + 500, i + 1)
+        shape = {"gridX": blocks, "blockX": 128}
+        start = (200 + 4 * i) * us
+        e.kernel("turn(int*)", start, start + 4 * us, i + 1, **shape)
+    (found,) = answers(exports.opened(tmp_path, e), RULE)
+    left = max(4 * us, 100 * 4 * us * blocks / 108 + barriers * 1_400)
+    assert found.cost_ns == pytest.approx(400 * us - left, rel=0.02)

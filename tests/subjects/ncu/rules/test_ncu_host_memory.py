@@ -76,4 +76,10 @@ def test_what_fills_the_l2_where_misses_were_not_counted(tmp_path: Path) -> None
     )
     few = {fill.format("sysmem"): 0.01}
     assert_silent(profiled(tmp_path / "few", lit | few), RULE)
+    # Where nothing else is at work, as behind atomics over the link, less is enough.
+    idle = {SM: 1.0, MEMORY: 1.0}
+    (found,) = answers(profiled(tmp_path / "idle", lit | few | idle), RULE)
+    assert found.where["estimate_pct"] == 80.0
+    mixed = {fill.format("device"): 0.002}
+    assert_silent(profiled(tmp_path / "mixed", lit | few | idle | mixed), RULE)
     assert_silent(profiled(tmp_path / "busy", lit | {SM: 70.0}), RULE)

@@ -19,7 +19,8 @@ Threshold
     Ten calls and more, so that it is a loop, and over 5 % of the time from the thread's first call
     to its last one (TraceLens agent, 2026-08: its threshold for copies). Allocations and launches
     of over 100 ms are set-up at first use, and left out (as in allocator-churn). Waits have no
-    gain: what they waited for may have been needed. A time without calls is told from 30 % on.
+    gain: what they waited for may have been needed; where four fifths of their time are in waits of
+    a millisecond and more (ours), the GPU worked. A time without calls is told from 30 % on.
 
 Fix
     By what they do: allocate once before the loop; copy asynchronously, from pinned memory, and
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -58,13 +59,20 @@ from sightline.diagnosis.build import (
 from sightline.timeline.api_calls import allocates, launches_kernels, synchronizes
 from sightline.timeline.call_windows import find_longest_call_window, list_call_windows
 from sightline.timeline.host_ranges import IN_API
-from sightline.timeline.system_calls import FILES, list_system_calls
+from sightline.timeline.system_calls import FILES, find_main_call
 
 RULE = Rule("host-calls", "Calls that hold the host")
 
 _LEAST = 10
 _SET_UP_NS = 100_000_000
 _MOST_PCT = 50.0
+# A wait with nothing to wait for takes tens of microseconds at most (ours: a hundred times that).
+_LONG_NS = 1_000_000
+_NEARLY_ALL = 0.8
+_WORK = (
+    "record the GPU's work (nsys profile --trace=cuda): its kernels are what takes the time, and "
+    "what to look at first; leaving the waits out gains nothing by itself"
+)
 _READ_AHEAD = (
     "read in parts, the next one while the GPU copies and computes the one before (a second "
     "thread, two pinned buffers), or map the file"
@@ -164,6 +172,7 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
         .agg(n=pl.len(), ns=pl.col("ns").sum())
         .sort("ns", "name", descending=[True, False])
     )
+    busy = deed.name == "wait" and _waits_for_work(calls)
     # One call of each kind stays.
     usual = calls.group_by("name").agg(ns=pl.col("ns").median()).get_column("ns").sum()
     yield build_finding(
@@ -184,11 +193,15 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
             },
         ),
         Advice(
-            fix=f"{_NEXT}; then {_advise(run, deed.name)}"
+            fix=_WORK
+            if busy
+            else f"{_NEXT}; then {_advise(run, deed.name)}"
             if deed.name == "wait"
             else f"{_advise(run, deed.name)}; {_NEXT}",
             verify="sightline stats api_calls AFTER: total_ns of these calls",
-            cause=deed.cause,
+            cause="the GPU works that long, as it seems: waiting itself costs microseconds"
+            if busy
+            else deed.cause,
             sources=("CUDA Runtime API: API synchronization behavior",),
         ),
         price=(
@@ -200,10 +213,16 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
         ),
         severity=grade_severity(pct),
         confidence="low",
-        title=deed.title,
+        title="The host waits for the GPU's work" if busy else deed.title,
         method="bound: the time that these calls hold the thread, but for one of each",
         states_limit=deed.name == "wait" and pct >= _MOST_PCT,
     )
+
+
+def _waits_for_work(waits: pl.DataFrame) -> bool:
+    """Whether nearly all of the time is in waits that are far longer than waiting itself costs."""
+    long = waits.filter(pl.col("ns") >= _LONG_NS)
+    return sum_column(long, "ns") >= _NEARLY_ALL * sum_column(waits, "ns")
 
 
 def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
@@ -220,7 +239,7 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
     if pct < CRITICAL_PCT:
         return
     row = longest[0]
-    inside = _name_inside(run, row)
+    inside = find_main_call(run, row["rank"], row["tid"], (row["since"], row["start_ns"]))
     is_file = inside is not None and re.search(FILES, inside["name"]) is not None
     what = "the GPU's work was not recorded: what it did meanwhile is not known"
     evidence = [f"between the end of  {row['before']}  and the next  {row['name']}", what]
@@ -257,27 +276,6 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
         title="The host reads or writes files" if is_file else "The host calls nothing for long",
         states_limit=pct >= _MOST_PCT,
     )
-
-
-def _name_inside(run: Run, gap: dict[str, Any]) -> dict[str, Any] | None:
-    """The system's call in which the thread was for most of a gap: name, ns, calls, longest."""
-    calls = list_system_calls(run).filter(
-        pl.col("rank") == gap["rank"],
-        pl.col("tid") == gap["tid"],
-        pl.col("start_ns") < gap["start_ns"],
-        pl.col("end_ns") > gap["since"],
-    )
-    length = pl.col("end_ns").clip(upper_bound=gap["start_ns"]) - pl.col("start_ns").clip(
-        lower_bound=gap["since"]
-    )
-    named = (
-        calls.group_by("name")
-        .agg(ns=length.sum(), calls=pl.len(), longest=length.max())
-        .sort("ns", "name", descending=[True, False])
-    )
-    if named.is_empty() or 100 * named.item(0, "ns") < _MOST_PCT * gap["gap"]:
-        return None
-    return named.row(0, named=True)
 
 
 def _advise(run: Run, deed: str) -> str:

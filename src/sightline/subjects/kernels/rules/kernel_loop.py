@@ -12,8 +12,9 @@ Why it hurts
 Evidence
     Kernels of a stream that follow each other in the same order of at most four, with the same
     grids and blocks. What must remain of them is one turn, and what all of them need of a GPU that
-    they fill. The gain is a replay without the rest, and without what the host does to launch it:
-    an upper bound. Loops over an optimizer's parameters are unfused-optimizer's.
+    they fill; in a program of its own, a barrier between its blocks for each launch, too. The gain
+    is a replay without the rest, and without what the host does to launch it: an upper bound. Loops
+    over an optimizer's parameters are unfused-optimizer's.
 
 Threshold
     32 turns and more (ours: networks have so many layers, of more than four kernels each), kernels
@@ -33,7 +34,8 @@ False positives
 
 References
     NVIDIA, "Getting Started with CUDA Graphs" (2019): 2.9 µs kernels; PyTorch Performance Tuning
-    Guide, "Fuse operations".
+    Guide, "Fuse operations"; Zhang et al., "A Study of Single and Multi-device Synchronization
+    Methods in Nvidia GPUs" (2020): barriers of a grid.
 """
 
 from __future__ import annotations
@@ -58,11 +60,15 @@ from sightline.subjects.kernels.rules._shared import (
 )
 from sightline.timeline.callers import find_callers
 from sightline.timeline.kernel_kinds import PRODUCT, name_kinds
+from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
 RULE = Rule("kernel-loop", "Tiny kernels in a loop")
 _TURNS, _LONGEST_TURN = 32, 4
 _MULTIPLIES = (PRODUCT, "attention", "convolution")
 _SHORT_NS, _FREE_SHARE = 10_000, 0.5
+# Of a grid on a V100 (Zhang, Wahib, Zhang and Matsuoka, "A Study of Single and Multi-device
+# Synchronization Methods in Nvidia GPUs", IPDPS 2020: from 1.4 µs on).
+_BARRIER_NS = 1_400
 _LANE = ["rank", "device_id", "stream_id"]
 _LAUNCH = ["name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"]
 
@@ -83,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
     loops = loops.filter(pl.len().over("loop") >= _TURNS * pl.col("period"))
     if loops.is_empty():
         return
-    loops = _keep_work(loops)
+    loops = _keep_work(run, loops)
     caller = _name_caller(run, loops)
     found = find_shorter_kernels(
         run,
@@ -148,10 +154,16 @@ def _drop_products(loops: pl.DataFrame) -> pl.DataFrame:
     return loops.filter(~is_product.any().over("loop"))
 
 
-def _keep_work(loops: pl.DataFrame) -> pl.DataFrame:
-    """With `factor`: of each loop one turn stays, and what all need of a GPU that they fill."""
+def _keep_work(run: Run, loops: pl.DataFrame) -> pl.DataFrame:
+    """With `factor`: of each loop one turn stays, and what all need of a GPU that they fill.
+
+    Of a program of its own, whose turns mostly need each other's results, a barrier between blocks
+    stays for each launch of several.
+    """
+    is_own = read_world(run).framework in (NATIVE, UNKNOWN)
+    barrier = pl.when(pl.lit(is_own) & (pl.col("blocks") > 1)).then(_BARRIER_NS).otherwise(0)
     turn = pl.col("length").mean().over("loop") * pl.col("period")
-    filled = (pl.col("length") * pl.col("share")).sum().over("loop")
+    filled = (pl.col("length") * pl.col("share") + barrier).sum().over("loop")
     kept = loops.with_columns(kept_ns=pl.max_horizontal(turn, filled))
     return add_factors(kept, "loop")
 

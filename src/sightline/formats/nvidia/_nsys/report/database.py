@@ -223,6 +223,7 @@ class ReportDatabase(Database):
             "TARGET_INFO_CUDA_CONTEXT_INFO": facts.list_contexts(hardware),
             "TARGET_INFO_CUDA_STREAM": facts.list_streams(hardware),
             "TARGET_INFO_NIC_INFO": facts.list_nics(session),
+            "TARGET_INFO_SYSTEM_ENV": facts.list_system(session),
             "NVTX_PAYLOAD_SCHEMA_ENTRIES": self._schemas.list_entries(),
         }
         if _PROCESSES in self._events.kinds:

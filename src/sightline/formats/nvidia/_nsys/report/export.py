@@ -47,7 +47,7 @@ _EMPTY = {
 }
 _STRING_COLUMNS = {"demangledName", "shortName", "mangledName", "symbol", "module"}
 _LAST = ("StringIds", "PROCESSES", "ThreadNames")  # they depend on what the others name
-_LEFT_OUT = ("TARGET_INFO_NIC_INFO",)
+_LEFT_OUT = ("TARGET_INFO_NIC_INFO", "TARGET_INFO_SYSTEM_ENV")
 _ROWS_AT_ONCE = 100_000
 
 

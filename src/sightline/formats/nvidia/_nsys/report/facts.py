@@ -28,7 +28,9 @@ _TEXTS = {
     "ctrlDevPath",
 }
 _MOST_LOST = 1 << 20  # names that are given to strings that are not there
-_NICS = 910  # a property of the machine
+# Properties of the machine by their numbers; of the rest, much is about who owns it.
+_NICS = 910
+_SYSTEM_NAMES = {205: "NvDriverVersion", 611: "CudaDriverVersion", 618: "SoftwareReleaseVersion"}
 # Clocks by their numbers in a report: up to 2025.6, and in the section of its own since.
 _RECORDING, _SYSTEM, _UTC, _LOCAL = 1, 3, 9, 10
 _NEW_SYSTEM, _NEW_UTC = 7, 11
@@ -134,6 +136,17 @@ def list_nics(session: Any) -> pl.DataFrame:
                 for n in nics
             ]
     return _table(("GUID", "stateName", "nicId", "name", "deviceId", "vendorId", "linkLayer"), rows)
+
+
+def list_system(session: Any) -> pl.DataFrame:
+    """TARGET_INFO_SYSTEM_ENV, of what says why a recording lacks something."""
+    rows = [
+        (device.global_vid, name, found.number, decode_text(found.value))
+        for device in session.devices
+        for found in device.properties.properties
+        if (name := _SYSTEM_NAMES.get(found.number))
+    ]
+    return _table(("globalVid", "name", "nameEnum", "value"), rows)
 
 
 def find_span(session: Any) -> pl.DataFrame:
