@@ -42,7 +42,7 @@ from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, b
 from sightline.replay.gains import sum_windows
 from sightline.timeline.communication import list_communication
 
-RULE = Rule("waits-for-peers", "A collective waits for ranks that were not recorded")
+RULE = Rule("waits-for-peers", "Waiting for ranks that were not recorded")
 _MOST_PCT = 50.0
 
 
