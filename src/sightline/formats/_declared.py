@@ -608,7 +608,7 @@ IMPORTERS = (
         weak=(b'\\A\\x0a(?:[\\x02-\\x7f]|[\\x80-\\xff]{1,3}[\\x01-\\x7f])(?:[\\x08\\x12\\x1a\\x22\\x32\\x40\\x50\\x5a\\x62\\x68\\x78]|[\\xc8\\xd0\\xd8]\\x02|[\\x88\\x8a\\x90\\x92\\x9a\\xa2\\xaa\\xb2\\xba\\xc8\\xd0\\xda\\xe2]\\x03|[\\x80-\\xff][\\x01-\\x0f])',),
         looks_like='packets of protobuf; endings .pftrace and .perfetto-trace',
         suffixes=('.pftrace', '.perfetto-trace', '.pftrace.gz', '.perfetto-trace.gz'),
-        version=3,
+        version=4,
         source='https://perfetto.dev/docs/reference/trace-packet-proto',
         owns=('.pftrace', '.perfetto-trace'),
     ),
