@@ -821,7 +821,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-EVENTS',
         suffixes=('.events',),
-        version=4,
+        version=5,
         source='src/sightline/core/model/event_file.py',
     ),
     Importer(
