@@ -70,6 +70,8 @@ public:
         out["not_events"] = all.not_events;
         out["negative_durations"] = all.negative_durations;
         out["unmatched_begins"] = all.unmatched_begins;
+        out["has_mtia"] = all.has_mtia;
+        out["has_hpu"] = all.has_hpu;
         out["span"] = all.has_span ? nb::object(nb::make_tuple(all.span_start, all.span_end))
                                    : nb::none();
         nb::list unknown;

@@ -154,6 +154,7 @@ struct ChunkRows {
     uint64_t events = 0;
     uint64_t not_events = 0;
     uint64_t negative_durations = 0;
+    bool has_mtia = false, has_hpu = false;  // some category is of such a device
     bool has_span = false;
     int64_t span_start = 0;
     int64_t span_end = 0;

@@ -38,8 +38,11 @@ bool EventReader::complete() {
     if (!lower_category()) return false;
     const Category category = category_of(category_);
     switch (category) {
-        case Category::kernel: return device_row(device::kernel, start, end);
+        case Category::kernel:
+            rows_.has_hpu |= category_ == "hpu_op";
+            return device_row(device::kernel, start, end);
         case Category::processor: {
+            rows_.has_mtia = true;
             std::string_view name;
             const bool known = text_of(name_, name) == Read::ok && is_known_work(name);
             return device_row(known ? device::kernel : device::other, start, end);

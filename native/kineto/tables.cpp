@@ -78,6 +78,8 @@ void Tables::append(ChunkRows& piece) {
     events += piece.events;
     not_events += piece.not_events;
     negative_durations += piece.negative_durations;
+    has_mtia |= piece.has_mtia;
+    has_hpu |= piece.has_hpu;
     if (piece.has_span) {
         has_span = true;
         span_start = piece.span_start;

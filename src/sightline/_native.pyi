@@ -13,6 +13,8 @@ class Counted(TypedDict):
     not_events: int
     negative_durations: int
     unmatched_begins: int
+    has_mtia: bool
+    has_hpu: bool
     span: tuple[int, int] | None
     unknown_categories: list[tuple[str, int]]
     process_names: dict[int, str]

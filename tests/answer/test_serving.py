@@ -6,6 +6,8 @@ import json
 import random
 from pathlib import Path
 
+import pytest
+
 import sightline
 from sightline.views.terminal.screen import render_screen
 from support.served import BENCH
@@ -39,3 +41,14 @@ def test_a_benchmark_with_details_is_said_once(tmp_path: Path) -> None:
 
 def test_other_programs_have_no_such_part(tmp_path: Path) -> None:
     assert opened(tmp_path, [kernel("k", 0, 9)]).answer().serving == {}
+
+
+def test_a_histogram_without_its_sum_has_no_mean(tmp_path: Path) -> None:
+    name = "vllm:time_to_first_token_seconds"
+    bounds = ("0.001", "0.005", "0.01", "0.02", "0.04", "+Inf")
+    lines = [f'{name}_bucket{{le="{le}"}} {10 * n}' for n, le in enumerate(bounds)]
+    path = tmp_path / "metrics.prom"
+    path.write_text("\n".join([f"# TYPE {name} histogram", *lines, ""]))
+    [row] = sightline.open(str(path)).ask("serving_load").to_dicts()
+    assert (row["mean"], row["count"]) == (None, 50)
+    assert row["p50"] == pytest.approx(15.0)

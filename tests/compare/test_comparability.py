@@ -14,9 +14,10 @@ from sightline.compare.comparability import Check, check_matched, check_sides
 from sightline.compare.comparison import compare_samples
 from sightline.compare.sample import Sample, take_sample
 from sightline.compare.sides import open_side
+from sightline.views.comparison.comparison import render_comparison
 from support.as_nsys import nsys
 from support.clocks import ten_kernels
-from support.traces import host, kernel, launched, op, opened
+from support.traces import host, kernel, launched, op, opened, step
 from synth import kineto, scenarios
 
 
@@ -141,3 +142,25 @@ def test_hardly_the_same_program(matched: tuple[int, int], effect: str) -> None:
 def test_same_program_is_comparable(tmp_path: Path) -> None:
     one, other = (_sample(tmp_path, n, replace(Program(), steps=14)) for n in ("one", "other"))
     assert not [c for c in check_sides([one], [other]) if c.effect == "blocks"]
+
+
+def test_a_hole_in_the_record_is_not_fewer_launches(tmp_path: Path) -> None:
+    """Kernels of 20 of 60 launches were lost: what a step launches is unknown, not less."""
+    events = [
+        event for n in range(60) for event in launched(100 * n, kernel("gemm", 100 * n + 20, 50))
+    ]
+    steps = [step(n, 1500 * n, 1500) for n in range(4)]
+    lost = [e for e in events if not (e["cat"] == "kernel" and 2000 <= e["ts"] < 4000)]
+    sides = [
+        take_sample(opened(tmp_path, [*steps, *some], f"{len(some)}.json"), "side")
+        for some in (events, lost)
+    ]
+    found = compare_samples(sides[:1], sides[1:])
+    check = next(c for c in found["checks"] if c["check"] == "lost_kernels")
+    assert "launches are not comparable" in check["text"]
+    assert "launches" not in {row["metric"] for row in found["metrics"]}
+    said = render_comparison(found).plain
+    assert "kernels were lost" in said
+    assert "What explains it" not in said
+    whole = compare_samples(sides[:1], sides[:1])
+    assert "launches" in {row["metric"] for row in whole["metrics"]}

@@ -205,6 +205,8 @@ def test_format_count(value: int | None, text: str) -> None:
          "1 process without a rank did no recorded work"),
         (1, "file in runs/tests skipped: a.txts", "1 file in runs/tests skipped: a.txts"),
         (1, "file in tests skipped: a", "1 file in tests skipped: a"),
+        (1, "operations at a time that no clock can have were left out",
+         "1 operation at a time that no clock can have was left out"),
         (1, "lines that are not stack were left out", "1 line that is not stack was left out"),
     ],
 )  # fmt: skip

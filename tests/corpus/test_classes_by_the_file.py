@@ -7,6 +7,7 @@ tests/formats/test_xplane_operations.py, where the messages of that format are d
 from __future__ import annotations
 
 import csv
+import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from support import sweep
 from support.campaigns import sample
 from support.corpus import list_recordings, name_recording
 from support.differences import compare_figures
+from support.xplane_planes import MESSAGES
 
 pytestmark = pytest.mark.corpus
 Sums = dict[str, tuple[int, int]]  # of each category how many operations, and their time, ns
@@ -89,6 +91,58 @@ def read_rocprofv3(path: Path) -> Sums:
         ])  # fmt: skip
 
 
+# What asks Level Zero and OpenCL for work that is no kernel, which unitrace names it by. What only
+# waits is no operation here: the device is idle, or what it waits for works.
+UNITRACE = (
+    (
+        "memcpy",
+        r"zeCommandListAppend(?:Memory|Image)Copy|clEnqueue(?:Write|Read|Copy|Map|Unmap|SVMMem)",
+    ),
+    ("memset", r"zeCommandListAppendMemoryFill|clEnqueue(?:Fill|SVMMemFill)"),
+    ("wait", r"zeCommandListAppend(?:Barrier|EventReset|SignalEvent|WaitOnEvents|WriteGlobal)"),
+    ("kernel", r""),
+)
+
+
+def read_unitrace(path: Path) -> Sums:
+    line = re.compile(r'^Thread \d+ Device \S+ : "?(.+?)"? \[ns\] .* (\d+) \(start\) (\d+) \(end\)')
+    found = [m for text in path.read_text(errors="replace").splitlines() if (m := line.match(text))]
+    kinds = [next(kind for kind, named in UNITRACE if re.match(named, m[1])) for m in found]
+    lengths = [int(m[3]) - int(m[2]) for m in found]
+    return add_up([one for one in zip(kinds, lengths, strict=True) if one[0] != "wait"])
+
+
+def read_rocprof(path: Path) -> Sums:
+    """KERN has kernels, OPS those of HIP where it is empty, and COPY what the engines copied."""
+    db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    operations = []
+    for table, kind in (("KERN", "kernel"), ("OPS", "kernel"), ("COPY", "memcpy")):
+        if table in tables and not (table == "OPS" and operations):
+            rows = db.execute(f"SELECT EndNs - BeginNs FROM {table}")
+            operations += [(kind, ns) for (ns,) in rows]
+    db.close()
+    return add_up(operations)
+
+
+def read_xplane(path: Path) -> Sums:
+    """Of GPUs: what an event on a stream has details of."""
+    operations = []
+    for plane in MESSAGES["XSpace"].FromString(path.read_bytes()).planes:
+        named = {entry.key: entry.value.name for entry in plane.stat_metadata}
+        if not plane.name.startswith("/device:GPU"):
+            continue
+        for line in (line for line in plane.lines if line.name.startswith("Stream #")):
+            for event in line.events:
+                details = {named.get(stat.metadata_id) for stat in event.stats}
+                kind = next(
+                    (k for k in ("memcpy", "memset") if f"{k}_details" in details), "kernel"
+                )
+                start = line.timestamp_ns * 1000 + event.offset_ps
+                operations.append((kind, (start + event.duration_ps) // 1000 - start // 1000))
+    return add_up(operations)
+
+
 def read_ours(path: Path, *, with_direction: bool) -> Sums:
     try:
         ops = sightline.open(str(path)).table("device_ops")
@@ -106,6 +160,9 @@ WAYS: tuple[tuple[str, Callable[[Path], Sums]], ...] = (
     ("nsys/**/*.sqlite", read_nsys),
     ("rocpd/**/*.db", read_rocpd),
     ("rocprofv3/**/*kernel_trace.csv", read_rocprofv3),
+    ("intel_unitrace/**/t.txt", read_unitrace),
+    ("rocprof_legacy/**/results.db", read_rocprof),
+    ("xplane/AMD-AGI__TraceLens/**/*.xplane.pb", read_xplane),
 )
 CASES = [(path, read) for pattern, read in WAYS for path in sample(list_recordings(pattern), 4)]
 

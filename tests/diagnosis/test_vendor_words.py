@@ -10,6 +10,7 @@ import pytest
 
 import sightline
 from sightline.core.model.declare import Finding
+from sightline.diagnosis.accelerator_words import VENDORS
 from sightline.diagnosis.vendor_words import translate_advice, translate_findings
 from support.traces import kernel, opened
 
@@ -40,7 +41,7 @@ def list_advice(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("vendor", ["amd", "intel"])
+@pytest.mark.parametrize("vendor", ["amd", "intel", *VENDORS])
 def test_no_rule_advises_another_vendors_calls_or_tools(vendor: str) -> None:
     advice = [(path.name, text) for path in RULES for text in list_advice(path)]
     assert sum(FOREIGN.search(text) is not None for _, text in advice) > 10
@@ -97,3 +98,15 @@ def test_all_that_a_person_reads_is_in_the_vendors_words(tmp_path: Path) -> None
     assert said.title == "Matrix products without matrix cores"
     assert said.summary == "between the nodes of a HIP graph"
     assert (said.cause, said.fix) == ("hipFree waits", "hipMalloc once")
+
+
+def test_a_table_of_rocprof_is_of_amds_world(tmp_path: Path) -> None:
+    """Nothing in it names a GPU or a call: its tool does."""
+    path = tmp_path / "results.stats.csv"
+    path.write_text(
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
+        '"index_add(float*) [clone .kd]",10,52000000,5200000,20.6\n"gemm.kd",10,200000000,1,79.4\n'
+    )
+    [found] = [f for f in sightline.open(str(path)).findings() if f.rule == "summed-kernel"]
+    assert "rocprof-compute" in str(found.fix)
+    assert not FOREIGN.search(str(found.fix))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from itertools import product
 from pathlib import Path
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from sightline.fleet.answer import judge_ranks
 from sightline.fleet.read import reduce_recordings
-from sightline.views.comparison.ranks import write_screen
+from sightline.views.comparison.ranks import describe_ranks, write_screen
+from sightline.views.html.ranks import show_ranks
 
 WORLD, STEP, US = 8, 66_800, 1_778_660_000_000_000
 
@@ -76,6 +78,39 @@ def test_without_peers_nothing_is_called_none(tmp_path: Path) -> None:
     assert "cannot be compared" in screen
     assert "no straggler" not in screen
     assert " × as long" not in screen
+
+
+@pytest.mark.parametrize("has_members", [True, False])
+def test_of_a_larger_group_the_recorded_ranks_are_matched(
+    tmp_path: Path, has_members: bool
+) -> None:
+    """Four of eight ranks were recorded: they waited for each other, whatever the others did."""
+    ranks = [make_rank(rank, swapped=True) for rank in range(4)]
+    for event in itertools.chain.from_iterable(ranks):
+        if event["args"].get("Process Group Name") == "dp":
+            event["args"]["Group size"] = WORLD
+            event["args"]["Process Group Ranks"] = str(list(range(WORLD))) if has_members else None
+    answer = judge_ranks(reduce_recordings(write_ranks(tmp_path, ranks)))
+    assert answer.job.rows.height - answer.job.unmatched == 4 * 3 * 2
+    assert answer.verdict.slowdown == pytest.approx(1.93, abs=0.02)
+
+
+def test_peers_without_a_matched_collective_are_no_all_clear(tmp_path: Path) -> None:
+    """Of a group of eight in a job of sixteen nobody says which ranks it has."""
+    ranks = [make_rank(rank, swapped=True) for rank in range(4)]
+    for event in itertools.chain.from_iterable(ranks):
+        if event["args"].get("Process Group Name") == "dp":
+            del event["args"]["Process Group Ranks"]
+            event["args"]["Group size"] = WORLD // 2 + 1
+    answer = judge_ranks(reduce_recordings(write_ranks(tmp_path, ranks)))
+    assert answer.job.compared == 4
+    screen, data = write_screen(answer), describe_ranks(answer)
+    page = " ".join(str(block) for block in show_ranks(answer))
+    assert "none of their collectives could be matched" in data["not_compared"]
+    for told in (screen, page):
+        assert "cannot be compared: none of their collectives could be matched" in told
+        assert "olds the others up" not in told
+        assert "as long" not in told
 
 
 @pytest.mark.campaign

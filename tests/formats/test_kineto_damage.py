@@ -349,3 +349,11 @@ def test_part_10_follows_part_9(tmp_path: Path) -> None:
         t.write(tmp_path, [t.kernel("k", number, 5)], f"part{number}.json")
     run = sightline.open(str(tmp_path), same_job=True)
     assert run.table("device_ops").sort("rank")["start_ns"].to_list() == [1_000, 9_000, 10_000]
+
+
+@pytest.mark.parametrize("text", ["[", "[]", " [ ] ", "[{"])
+def test_a_list_without_an_event_is_no_trace(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(SightlineError):
+        sightline.open(str(path))

@@ -100,6 +100,44 @@ def test_streams_of_an_npu_and_times_as_text(tmp_path: Path) -> None:
     assert run.table("recordings").get_column("tool").item() == "torch_npu"
 
 
+def test_an_npus_collectives_have_a_process_of_their_own(tmp_path: Path) -> None:
+    """Its streams only wait meanwhile; the pieces on its links are no further work."""
+    events = [
+        name_process(48, "Ascend Hardware"), name_thread(48, 2, "Stream 2"),
+        name_process(64, "Communication"), name_thread(64, 1, "Group 0 Communication"),
+        name_thread(64, 2, "Plane 0"),
+        span(48, 2, "MatMulV2", 0, 30), span(48, 2, "EVENT_WAIT", 30, 40),
+        span(64, 1, "hcom_allReduce__1", 30, 40), span(64, 2, "Notify_Wait", 30, 10),
+        span(64, 2, "Memcpy", 40, 30),
+    ]  # fmt: skip
+    run = open_trace(tmp_path, events)
+    [row] = run.ask("breakdown").to_dicts()
+    assert (row["compute_ns"], row["exposed_comm_ns"]) == (30_000, 40_000)
+    assert (row["exposed_copy_ns"], row["unknown_ns"], row["idle_ns"]) == (0, 0, 0)
+    assert run.table("devices").select("name", "vendor").rows() == [("Ascend NPU", "huawei")]
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "graph"),
+    [("mtia_ccp_events", "MTIA", "torch.compile(model)"), ("hpu_op", "HPU", "wrap_in_hpu_graph")],
+)
+def test_an_accelerator_of_a_category_of_its_own_is_no_gpu(
+    tmp_path: Path, category: str, name: str, graph: str
+) -> None:
+    events: list[dict[str, Any]] = []
+    for n in range(20):
+        call = span(1, 1, "launch", 1000 * n, 20, correlation=n + 1)
+        work = span(0, 5, "gemm", 1000 * n + 50, 300, device=0, correlation=n + 1)
+        op = span(1, 1, "aten::mm", 1000 * n - 1, 100)
+        events += [{**op, "cat": "cpu_op"}, {**call, "cat": "mtia_runtime"},
+                   {**work, "cat": category}]  # fmt: skip
+    run = open_trace(tmp_path, {"schemaVersion": 1, "traceEvents": events})
+    assert run.table("devices").get_column("name").to_list() == [name]
+    found = next(f for f in sightline.findings(run) if f.rule == "launch-bound")
+    assert graph in str(found.fix)
+    assert "CUDA" not in f"{found.title} {found.summary} {found.fix} {found.verify}"
+
+
 def test_the_profiler_of_before_kineto(tmp_path: Path) -> None:
     events = []
     for n in range(5):

@@ -41,12 +41,34 @@ def test_rows_with_a_launchers_tags_in_them(tmp_path: Path, has_reduction: bool)
         ("n1:1:2 [0] NCCL WARN NET/OFI Unable to register memory (type = 2). RC: -22", "register"),
         ("n1: Test NCCL failure common.cu:891 'unhandled system error'", "Test NCCL failure"),
         ("srun: error: n1: tasks 0-3: Exited with exit code 3", "exit code 3"),
+        ("  Process name: [[1234,1],0]\n  Exit code:    3", "Exit code:    3"),
     ],
 )
 def test_a_test_without_results_says_why(tmp_path: Path, line: str, said: str) -> None:
     quality = open_log(tmp_path, HEAD + RANKS + line + "\n").table("quality")
     [text] = quality.filter(pl.col("kind") == "test_failed").get_column("text").to_list()
     assert said in text
+
+
+def test_rows_with_a_root_and_no_reduction(tmp_path: Path) -> None:
+    """As older versions of broadcast_perf print: `size count type root time algbw busbw error`."""
+    text = HEAD + RANKS + "#  size  count  type  root  time  algbw  busbw  error  time  algbw\n"
+    text = text.replace("time  algbw\n", "time  algbw  busbw  error\n")
+    text += (
+        "  16777216  4194304  float  1  100.0  167.77  167.77  0e+00  90.0  186.4  186.4  0e+00\n"
+    )
+    table = open_log(tmp_path, text).table("bandwidth_tests")
+    told = ("bytes", "reduction", "root", "duration_ns")
+    assert table.select(told).rows() == [
+        (1 << 24, None, 1, 100_000),
+        (1 << 24, None, 1, 90_000),
+    ]
+
+
+def test_the_first_line_of_nccl_may_come_late(tmp_path: Path) -> None:
+    before = "".join(f"2026-11-01 10:00:00 INFO warm-up, step {n}\n" for n in range(4_248))
+    line = "n1:71:92 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0\n"
+    assert open_log(tmp_path, before + line).rows("nccl_channels") == 1
 
 
 def test_sockets_between_hosts_and_a_slow_bootstrap(tmp_path: Path) -> None:

@@ -232,3 +232,16 @@ def test_packed_export_or_report_is_told_how_to_unpack(
         with pytest.raises(sightline.InputError, match="it is packed with") as raised:
             sightline.open(path)
         assert f"Unpack it first:  {program} --keep " in str(raised.value)
+
+
+def test_kernels_whose_time_was_not_collected_are_left_out(tmp_path: Path) -> None:
+    """CUPTI writes 0 for both; a session counts from its own begin, so 0 is no far time."""
+    e = Export()
+    for n in range(10):
+        e.api("cudaLaunchKernel", 1000 * n + 100, 1000 * n + 110, n)
+        e.kernel("gemm", 0 if n < 3 else 1000 * n + 200, 0 if n < 3 else 1000 * n + 700, n)
+    run = sightline.open(str(e.write(tmp_path / "e.sqlite")))
+    [row] = run.ask("breakdown").to_dicts()
+    assert (row["window_ns"], row["compute_ns"]) == (6_500, 3_500)
+    noted = run.table("quality").filter(pl.col("kind") == "impossible_times")
+    assert noted.get_column("count").to_list() == [3]

@@ -495,3 +495,17 @@ def test_a_lost_gpu_is_no_damaged_line(tmp_path: Path, line: str) -> None:
     kinds = quality.get_column("kind").to_list()
     assert "device_lost" in kinds
     assert "damaged_lines" not in kinds
+
+
+def test_a_lost_gpu_is_lost_when_the_line_says(tmp_path: Path) -> None:
+    text = (
+        "timestamp, index, utilization.gpu [%]\n"
+        "2026/11/01 10:00:00.000, 0, 97 %\n"
+        "2026/11/01 10:00:01.500, 0, [GPU is lost]\n"
+        "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.\n"
+    )
+    path = tmp_path / "smi.csv"
+    path.write_text(text)
+    at = 1_793_527_201_500_000_000
+    events = sightline.open(str(path)).table("device_events").select("time_ns", "event").rows()
+    assert events == [(at, "device-lost"), (at, "device-lost")]

@@ -57,9 +57,9 @@ def test_all_tables(tmp_path: Path) -> None:
         ("host", "openmp", "ompt", "ompt_target", 1, None, 3650 * us, 3650 * us, 3650 * us, None),
         ("host", "driver", apis, "zeModuleCreate", 132, 0, 99 * s, 94_760 * ns, 2940 * ms, None),
         ("host", "driver", apis, copy, 180, 3, 96_890 * us, 847, 6840 * us, None),
-        ("device", None, None, "gemm_kernel", 1, None, 818_720, 818_720, 818_720, None),
-        ("device", None, None, "operator|(float, [...]alTransformFunctor", 2, None, 41_600, 20_800,
-         20_800, None),
+        ("device", None, "kernel", "gemm_kernel", 1, None, 818_720, 818_720, 818_720, None),
+        ("device", None, "kernel", "operator|(float, [...]alTransformFunctor", 2, None, 41_600,
+         20_800, 20_800, None),
         ("traffic", None, "ze", "zeCommandListAppendMemoryFill(D)", 1, None, None, None, None,
          14_680_000),
     ]  # fmt: skip
@@ -81,3 +81,20 @@ def test_a_row_without_a_time_is_counted(tmp_path: Path) -> None:
     read(tmp_path, re.sub(r"(gemm_kernel \| *)818.72us", r"\1oops", TALLY))
     notes = sightline.open(str(tmp_path / "iprof.txt")).table("quality")
     assert notes.filter(kind="damaged_lines").get_column("count").to_list() == [1]
+
+
+def test_device_work_is_judged_in_the_words_of_its_world(tmp_path: Path) -> None:
+    text = TALLY.replace(
+        " operator|(float, [...]alTransformFunctor ", " zeCommandListAppendMemoryCopy(M2D) "
+    )
+    path = tmp_path / "iprof.txt"
+    path.write_text(text)
+    run = sightline.open(str(path))
+    work = run.table("call_sums").filter(kind="device").select("name", "category").rows()
+    assert work == [("gemm_kernel", "kernel"), ("zeCommandListAppendMemoryCopy(M2D)", "memcpy")]
+    [found] = [f for f in run.findings() if f.rule == "summed-kernel"]
+    assert not found.abstained
+    assert "unitrace" in str(found.fix)
+    said = str([(f.fix, f.reason) for f in run.findings()])
+    for word in ("nsys", "ncu ", "cuBLAS"):
+        assert word not in said

@@ -41,13 +41,19 @@ _CORE = (
 )
 
 
-def write_space(path: Path, lines: dict[str, tuple[tuple[str, int, int], ...]]) -> Path:
+def write_space(
+    path: Path,
+    lines: dict[str, tuple[tuple[str, int, int], ...]],
+    *,
+    has_categories: bool = True,
+    device: str = "TPU v6 Lite",
+) -> Path:
     """A TPU's plane with these lines."""
     space = MESSAGES["XSpace"]()
     names = list(_TEXTS)
     metadata = [
         {"key": n, "value": {"id": n, "name": _TEXTS[name], "display_name": name,
-         "stats": [{"metadata_id": 1, "str_value": _CATEGORIES[name]},
+         "stats": [{"metadata_id": 1, "str_value": _CATEGORIES[name] if has_categories else ""},
                    {"metadata_id": 2, "uint64_value": 4096}]}}
         for n, name in enumerate(names, 1)
     ]  # fmt: skip
@@ -61,7 +67,7 @@ def write_space(path: Path, lines: dict[str, tuple[tuple[str, int, int], ...]]) 
         name="/device:TPU:0",
         event_metadata=metadata,
         stat_metadata=stats,
-        stats=[{"metadata_id": 3, "str_value": "TPU v6 Lite"}],
+        stats=[{"metadata_id": 3, "str_value": device}],
         lines=[
             {"id": n, "name": line, "timestamp_ns": 10**9, "events": [
                 {"metadata_id": names.index(name) + 1, "offset_ps": start * 10**6,
@@ -73,14 +79,15 @@ def write_space(path: Path, lines: dict[str, tuple[tuple[str, int, int], ...]]) 
     return path
 
 
+@pytest.mark.parametrize("has_categories", [False, True])
 @pytest.mark.parametrize("with_async", [False, True])
 def test_a_wait_for_a_copy_is_an_exposed_copy_and_no_compute(
-    tmp_path: Path, with_async: bool
+    tmp_path: Path, with_async: bool, has_categories: bool
 ) -> None:
     lines = {"XLA Ops": _CORE}
     if with_async:
         lines["Async XLA Ops"] = (("copy-start.1", 0, 800),)
-    path = write_space(tmp_path / "run.xplane.pb", lines)
+    path = write_space(tmp_path / "run.xplane.pb", lines, has_categories=has_categories)
     run = sightline.open(str(path))
     [row] = run.ask("breakdown").to_dicts()
     ops = run.table("device_ops")
@@ -94,6 +101,16 @@ def test_a_wait_for_a_copy_is_an_exposed_copy_and_no_compute(
     assert (copy["start_ns"], copy["end_ns"]) == (10**9, 10**9 + 800_000)
     assert (copy["copy_kind"], copy["bytes"]) == ("HtoD", 4096)
     assert ranges == ["while.3"]
+
+
+def test_a_tpu_is_no_gpu_and_told_nothing_of_cuda(tmp_path: Path) -> None:
+    path = write_space(tmp_path / "run.xplane.pb", {"XLA Ops": _CORE * 1}, device="")
+    run = sightline.open(str(path))
+    assert run.table("devices").select("name", "vendor").rows() == [("TPU", "google")]
+    said = str([(f.title, f.summary, f.fix, f.evidence) for f in run.findings() if f.fix])
+    assert "TPU" in said
+    for word in ("GPU", "ncu", "CUDA", "stream of its own"):
+        assert word not in said, said
 
 
 def test_a_wait_whose_copy_did_not_begin_here_is_no_compute(tmp_path: Path) -> None:

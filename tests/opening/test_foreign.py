@@ -65,6 +65,7 @@ def test_what_is_no_recording_is_named(tmp_path, content, what, instead, command
 
 
 def test_an_empty_folder_is_said_to_be_empty(tmp_path):
+    (tmp_path / "plugins" / "profile").mkdir(parents=True)
     outcome = sightline("report", tmp_path)
     assert outcome.code == 2
     assert "it is empty" in " ".join(outcome.err.split())
@@ -74,3 +75,11 @@ def test_how_each_format_is_recognised_is_listed():
     out = sightline("formats").out
     assert 'recognised by JSON with "traceEvents"' in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_folder_of_other_files_names_them_and_no_list_of_endings(tmp_path):
+    for n in range(5):
+        (tmp_path / f"notes{n}.xyz").write_text("x")
+    said = " ".join(sightline("report", tmp_path).err.split())
+    assert "none of its 5 files has an ending that recordings have (notes0.xyz" in said
+    assert ".sqlite" not in said

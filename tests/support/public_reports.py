@@ -16,7 +16,7 @@ class Report(NamedTuple):
 
     thread: str
     name: str
-    content: str
+    content: str | bytes
     code: int
     has: tuple[str, ...]
     lacks: tuple[str, ...] = ()
@@ -36,7 +36,8 @@ def make_launch(number: int, at: int) -> list[dict[str, Any]]:
 def check_report(folder: Path, report: Report) -> None:
     """Ask what is said of the file, and compare."""
     path = folder / report.name
-    path.write_text(report.content)
+    content = report.content
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
     outcome = sightline("report", "--no-html", path)
     said = outcome.said
     assert outcome.code == report.code, said

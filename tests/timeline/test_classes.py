@@ -17,6 +17,7 @@ NONE = pl.DataFrame(schema={"device_op_id": pl.Int64})
         ("kernel", "__amd_rocclr_copyBufferAligned", COPY),
         ("kernel", "__amd_rocclr_fillBufferAligned2D", COPY),
         ("kernel", "__amd_rocclr_streamOpsWait", UNKNOWN),
+        ("kernel", "zeCommandListAppendBarrier", UNKNOWN),
         ("kernel", "void copyBuffer_kernel<float>", COMPUTE),
         ("kernel", "hcom_allReduce__612_0", COMMUNICATION),
         ("kernel", "void vllm::cross_device_reduce_1stage<__half, 2>(...)", COMMUNICATION),

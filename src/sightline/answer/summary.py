@@ -28,7 +28,7 @@ from sightline.subjects.memory.conservation import note_broken_memory
 from sightline.subjects.ncu.kernel_rows import list_kernel_rows, list_vendor_messages
 from sightline.timeline.coverage import note_lost_kernels
 from sightline.timeline.engine_steps import list_engine_steps
-from sightline.timeline.host_parts import has_only_host
+from sightline.timeline.host_parts import PYTHON, has_only_host
 from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.segments import REPEATING, select_repeating
 
@@ -67,7 +67,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         window=run.ask("windows").to_dicts() if has_device else [],
         segments=list_segments(run),
         breakdown=run.ask("breakdown").to_dicts() if has_device else [],
-        host_breakdown=run.ask("host_breakdown").to_dicts() if has_only_host(run) else [],
+        host_breakdown=_list_host_parts(run) if has_only_host(run) else [],
         step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         counts={name: run.rows(name) for name in run.present()},
         window_operations=_count_in_window(run) if has_device else 0,
@@ -188,4 +188,16 @@ def _times_said() -> list[pl.Expr]:
     return [
         pl.when(message & (pl.col("count") > 1)).then(often).otherwise("text").alias("text"),
         pl.when(~message).then("count").alias("count"),
+    ]
+
+
+def _list_host_parts(run: Run) -> list[dict[str, Any]]:
+    """What the main thread did: Python, outside of all operators, only where it was recorded."""
+    rows: list[dict[str, Any]] = run.ask("host_breakdown").to_dicts()
+    layers = run.columns("host_ops", ("layer",)).get_column("layer").cast(pl.String)
+    if (layers == "python").any():
+        return rows
+    return [
+        {**row, "part": "outside operators" if row["part"] == PYTHON else row["part"]}
+        for row in rows
     ]

@@ -36,6 +36,9 @@ _MAIN = (
 MATCHED_BLOCK_PCT, MATCHED_NOTE_PCT = 50.0, 90.0
 
 
+LOST_KERNELS = "lost_kernels"  # timeline/coverage.py
+
+
 @dataclass(frozen=True)
 class Check:
     """One thing that was looked at: `effect` is ok, limits or blocks; `text` says what was found.
@@ -262,7 +265,10 @@ def _losses(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
     for name, side in (("before", before), ("after", after)):
         lost = {kind: (text, count) for s in side for kind, text, count in s.facts.losses}
         for kind, (text, count) in lost.items():
-            yield Check(kind, "limits", f"{name}: {format_note(count, text)}")
+            told = f"{name}: {format_note(count, text)}"
+            if kind == LOST_KERNELS:
+                told += ". Compute, idle time and launches are not comparable"
+            yield Check(kind, "limits", told)
 
 
 def _sketches(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:

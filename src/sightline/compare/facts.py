@@ -132,7 +132,8 @@ def _read_metrics(run: Run, leaves: pl.DataFrame, count: int) -> dict[str, float
     found: dict[str, float] = {}
     if run.rows("device_ops"):
         rows = leaves.filter(pl.col("part") != "idle")
-        found["launches"] = float(rows.get_column("instances").sum()) / count
+        if not _list_lost_kernels(run):  # a hole is a hole, and not fewer launches
+            found["launches"] = float(rows.get_column("instances").sum()) / count
         ops = run.table("device_ops")
         in_graph = ops.filter((pl.col("kind") == "graph") | pl.col("graph_id").is_not_null())
         found["in graphs"] = 100 * in_graph.height / max(ops.height, 1)

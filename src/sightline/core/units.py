@@ -179,7 +179,7 @@ def format_several(n: int, noun: str, plural: str | None = None) -> str:
 _OF_ONE = (
     (r"\bwere\b", "was"),
     (r"\bare\b", "is"),
-    (r"\bhave\b", "has"),
+    (r"(?<!can )(?<!may )\bhave\b", "has"),
     (r"\black\b", "lacks"),
     (r"\bdo not\b", "does not"),
     (r"\bthat end\b", "that ends"),

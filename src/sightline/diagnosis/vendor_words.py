@@ -13,9 +13,12 @@ from dataclasses import replace
 
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
+from sightline.diagnosis.accelerator_words import VENDORS, list_words, name_unit
 from sightline.timeline.world import read_world
 
 _Words = Sequence[tuple[str, str]]
+
+_SUMS = r"\bnsys stats --report [\w,]+ REPORT"
 
 _AMD: _Words = (
     # PyTorch, "HIP (ROCm) semantics": these have no counterpart that is documented.
@@ -25,6 +28,7 @@ _AMD: _Words = (
     (r"ncu [^;,()]*\(AMD: ([^)]*)\)", r"\1"),
     (r"Nsight Compute or rocprof-compute", "rocprof-compute"),
     (r"\bncu\b(?: -[^;,\"]*)?", "rocprof-compute profile -n NAME -- PROGRAM"),
+    (_SUMS, "rocprofv3 --kernel-trace --memory-copy-trace --stats -- PROGRAM"),
     (r"\bnsys (?:profile|analyze)[^;,\"]*", "rocprofv3 --sys-trace -- PROGRAM"),
     (r"\bNsight Compute\b", "rocprof-compute"),
     (r"\bNsight Systems\b", "rocprofv3"),
@@ -50,6 +54,7 @@ _INTEL: _Words = (
     (r"ncu [^;,()]*\(AMD: [^)]*\)", "unitrace --metric-query PROGRAM"),
     (r"Nsight Compute or rocprof-compute", "VTune Profiler"),
     (r"\bncu\b(?: -[^;,\"]*)?", "unitrace --metric-query PROGRAM"),
+    (_SUMS, "unitrace --device-timing PROGRAM"),
     (
         r"\bnsys (?:profile|analyze)[^;,\"]*",
         "unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM",
@@ -87,7 +92,11 @@ _NVIDIA: _Words = (
     (r"(ncu [^;,()]*\S)\s*\(AMD: [^)]*\)", r"\1"),
     (r"Nsight Compute or rocprof-compute", "Nsight Compute"),
 )
-_WORDS = {"amd": _AMD, "intel": _INTEL, "nvidia": _NVIDIA}
+_WORDS: dict[str, _Words] = {
+    "amd": _AMD, "intel": _INTEL, "nvidia": _NVIDIA,
+    **{vendor: list_words(vendor, _SUMS) for vendor in VENDORS},
+}  # fmt: skip
+_ON_GPUS = r"(?<=\d )GPU(?=s?\b)"
 
 
 def translate_findings(run: Run, found: list[Finding]) -> list[Finding]:
@@ -105,6 +114,7 @@ def translate_findings(run: Run, found: list[Finding]) -> list[Finding]:
             fix=translate_advice(finding.fix, vendor),
             verify=translate_advice(finding.verify, vendor),
             reason=translate_advice(finding.reason, vendor),
+            evidence=tuple(re.sub(_ON_GPUS, name_unit(vendor), e) for e in finding.evidence),
         )
         for finding in found
     ]

@@ -75,6 +75,15 @@ class Job:
         return int(self.rows.filter("compared").get_column("rank").n_unique())
 
     @property
+    def why_not_compared(self) -> str | None:
+        """Why nothing tells whether a rank makes the job longer; None where something does."""
+        if not self.compared:
+            return f"fewer than {LEAST_PEERS} do the same collectives in the same order"
+        if self.rows.height == self.unmatched:
+            return "none of their collectives could be matched"
+        return None
+
+    @property
     def is_contradictory(self) -> bool:
         """Whether no clocks make sense of how the collectives were matched."""
         return self.fit is not None and self.fit.is_contradictory
@@ -110,7 +119,8 @@ def compose_job(ranks: Sequence[Rank]) -> Job:
         rows = move_times(rows, fit.clocks, times)
         ops = ops.with_columns(rows.select(times))
         begins = move_times(begins, fit.clocks, ("start_ns",))
-    met = pair_members(ops, described).select(
+    worlds = [r.world_size for r in ranks if r.world_size is not None]
+    met = _complete_meetings(pair_members(ops, described), max(worlds, default=None)).select(
         "device_op_id", "meeting", "whole", "op", "group", "members", "bytes", "group_size"
     )
     told = ("op", "group", "members", "bytes", "group_size", "sequence", "dtype")
@@ -141,6 +151,22 @@ def compose_job(ranks: Sequence[Rank]) -> Job:
     rows = rows.sort("last_ns", "meeting", "who", "nth")
     unmatched = int(rows.get_column("alone").sum())
     return Job(ranks, rows, fit, first, unmatched, components, pipeline)
+
+
+def _complete_meetings(members: pl.DataFrame, world_size: int | None) -> pl.DataFrame:
+    """The members, `whole` also where all recorded ranks of a larger group have one kernel each.
+
+    What the others did is unknown, but these waited for each other. Which ranks are of a group is
+    known where its ranks are listed, or where it is of all ranks of the job.
+    """
+    listed = pl.col("members").is_not_null()
+    if world_size is not None:
+        listed |= pl.col("group_size") == world_size
+    recorded = pl.col("rank").n_unique().over("group", "members", "group_size")
+    ranks, count = pl.col("rank").n_unique().over("meeting"), pl.len().over("meeting")
+    is_part = listed.fill_null(value=False) & pl.col("source").is_null()
+    is_part &= (recorded < pl.col("group_size")) & (ranks == recorded)
+    return members.with_columns(whole=pl.col("whole") | (is_part & (count == ranks) & (ranks > 1)))
 
 
 def _begin_together(
@@ -183,7 +209,10 @@ def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
         **cut, compared=enough, usual_kernels=pl.col("kernels").median().over(PEERS)
     )
     like = ["what", "group_size", "bytes"]
-    met = rows.filter(~pl.col("alone")).unique("meeting").select("meeting", *like, "transfer_ns")
+    # Of a group that was recorded in part, ranks that nobody saw may have been waited for, too.
+    is_part = pl.col("source").is_null() & (pl.len().over("meeting") < pl.col("group_size"))
+    met = rows.filter(~pl.col("alone"), ~is_part.fill_null(value=False))
+    met = met.unique("meeting").select("meeting", *like, "transfer_ns")
     alike = pl.len().over(like) >= LEAST_PEERS
     usual = _find_usual(pl.col("transfer_ns")).over(like)
     met = met.select(

@@ -92,7 +92,7 @@ def find_faults(ops: pl.DataFrame, calls: pl.DataFrame | None) -> Faults:
     notes = []
     lost = _find_far(ops, calls)
     if lost.len():
-        text = "GPU operations have a time that no clock can have had, and are left out"
+        text = "GPU operations at a time that no clock can have were left out"
         remedy = "The profiler had no time for them: update the driver and the profiler."
         notes.append(Quality("impossible_times", "warning", text, lost.len(), remedy))
     rest = ops.filter(~pl.col("device_op_id").is_in(lost.implode()))

@@ -13,6 +13,7 @@ from typing import TypeVar
 from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
 from sightline.core.model.store import is_store
+from sightline.core.text import make_printable
 from sightline.errors import InputError
 from sightline.opening.recognise import (
     drop_superseded,
@@ -31,6 +32,7 @@ _TEXTS = (".txt", ".log", ".out")  # endings of some recordings, and of most tha
 
 Look = Callable[[str, int, int], None]  # what is looked at, how many so far, how many in all or 0
 _LOOK_EVERY = 256  # entries: a look costs a microsecond, an entry ten
+_MOST_NAMED = 3
 
 
 class Looking(str):
@@ -160,14 +162,24 @@ def _list_folder(folder: Path, given: str, look: Look | None) -> tuple[list[str]
     if not recordings:
         raise InputError(
             f"there are no recordings in {given}",
-            why=f"no file in it ends in {', '.join(sorted(set(suffixes) - set(_TEXTS)))}"
-            if entries
-            else "it is empty",
-            hint="Name the file itself if its ending is unusual.",
+            why=_say_endings([p for p in entries if p.is_file()]),
+            hint="Name the file itself if its ending is unusual.  sightline formats  lists the "
+            "usual ones.",
         )
     taken = {*map(Path, recordings), *inside}
     others = [p for p in entries if p not in taken and p.is_file() and not p.name.startswith(".")]
     return recordings, [str(p.relative_to(folder)) for p in others]
+
+
+def _say_endings(files: list[Path]) -> str:
+    """That none of a folder's files is taken for a recording, with the names of some."""
+    if not files:
+        return "it is empty: no file is in it or in what it holds"
+    named = ", ".join(make_printable(path.name) for path in files[:_MOST_NAMED])
+    more = ", ..." if len(files) > _MOST_NAMED else ""
+    of = "its only file" if len(files) == 1 else f"none of its {len(files):,} files"
+    has = "has no ending" if len(files) == 1 else "has an ending"
+    return f"{of} {has} that recordings have ({named}{more})"
 
 
 def _watch(

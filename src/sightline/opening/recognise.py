@@ -105,7 +105,8 @@ def find_in_log(source: Source, head: bytes) -> list[Importer]:
         for importer in list_importers():
             places = {p for word in importer.in_logs for p in (data.find(word), data.rfind(word))}
             around = [data[max(p - _BEFORE, 0) : p + HEAD_BYTES] for p in places if p >= 0]
-            if any(re.search(p, text, re.DOTALL) for p in importer.strong for text in around):
+            patterns = (*importer.strong, *importer.weak)
+            if any(re.search(p, text, re.DOTALL) for p in patterns for text in around):
                 found.append(importer)
     return found
 

@@ -14,8 +14,12 @@ COMPUTE, COMMUNICATION, COPY, UNKNOWN = "compute", "exposed_comm", "exposed_copy
 CLASSES = (COMPUTE, COMMUNICATION, COPY, UNKNOWN)  # in order of priority
 
 # Kernels with which a runtime lets a stream wait for a value in memory, and writes one: ROCm's
-# compute language runtime (rocclr/device/blitcl.cpp).
-WAITS = r"^__amd_rocclr_streamOps(?:Wait|Write)"
+# compute language runtime (rocclr/device/blitcl.cpp). Entries of Level Zero's command lists that
+# wait, or let others go on (oneapi-src/level-zero, ze_api.h).
+WAITS = (
+    r"^__amd_rocclr_streamOps(?:Wait|Write)"
+    r"|^zeCommandListAppend(?:Barrier|MemoryRangesBarrier|EventReset|WaitOnEvents|SignalEvent)"
+)
 # Kernels that copy and fill where the runtime does not use the DMA engines (same file).
 BLITS = r"^__amd_rocclr_(?:copy|fill)\w+"
 

@@ -17,9 +17,9 @@ SETS_UP, WAITS, COPIES, LAUNCHES, OTHER = "set-up", "wait", "copy", "launch", "o
 # As nsys and nvprof name calls: the suffixes of a default stream per thread, and of versions.
 _SUFFIX = r"(?:_ptsz|_ptds)?(?:_v\d+)?$"
 _GROUPS = (
-    (WAITS, r"Synchronize$"),
+    (WAITS, r"Synchronize$|^cl(?:Finish|WaitForEvents)$"),
     (COPIES, r"^(?:cuda|cu|hip)Mem(?:cpy|set|Prefetch)"),
-    (LAUNCHES, r"^(?:cuda|cu|hip)(?:\w*Launch|Launch)"),
+    (LAUNCHES, r"^(?:cuda|cu|hip)(?:\w*Launch|Launch)|^ze\w*(?:Launch|Execute)|^clEnqueueNDRange"),
     # CUDA Runtime and Driver API, "Memory Management", "Context Management", "Module Management".
     (SETS_UP, r"Malloc|Free|Alloc|HostRegister|HostUnregister|Create|Destroy|Ctx|Init|Module"
      r"|Library|SetDevice|DeviceReset|GetDevice|MemGetInfo|DeviceSet|FuncGet|FuncSet|SetLimit"),

@@ -41,6 +41,9 @@ _PYTORCHS_OWN = (
 )
 NATIVE, UNKNOWN = "native", "unknown"
 _CALLS = {"amd": r"^hip[A-Z]|^hsa_", "intel": r"^ze[A-Z]", "nvidia": r"^cu(?:da)?[A-Z]"}
+# Whose GPUs a tool records, where neither a device nor a call says it.
+_TOOLS = {"amd": r"^(?:roc|omni)", "intel": r"^(?:unitrace|onetrace|GTPin|VTune|iaprof)",
+          "nvidia": r"^(?:Nsight|NVIDIA|nsys|nvprof|CUPTI)"}  # fmt: skip
 _PYTHON = ("sglang", "vllm", "pytorch", "jax", "numba", "cupy")
 _COMPILED = ("kokkos", "openmp", "openacc")
 OFFLOAD = ("openmp", "openacc")  # whose runtimes copy what a region uses
@@ -87,11 +90,12 @@ def _read(run: Run) -> World:
         by_name.append("jax")
     known = run.table("devices").get_column("vendor").drop_nulls().to_list()
     called = _match_any(names, _CALLS)
+    tools = run.table("recordings").get_column("tool").cast(pl.String).alias("name")
     rest = "pytorch" if is_kineto else NATIVE if called else UNKNOWN
     framework = next(iter([*by_name, rest]))
     return World(
         framework,
-        next(iter([*known, *called]), None),
+        next(iter([*known, *called, *_match_any(tools, _TOOLS)]), None),
         _name_language(run, host, framework),
         _name_purpose(names, framework),
     )

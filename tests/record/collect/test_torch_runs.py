@@ -227,6 +227,7 @@ x = torch.ones(4)
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
     with sl.annotate("mine"):
         y = x + 1
+prof.export_chrome_trace("own trace.json")
 names = [e.name for e in prof.events()]
 assert "mine" in names and "aten::add" in names, names
 print(int(y.sum()))
@@ -246,7 +247,8 @@ def test_the_programs_own_profiler_has_its_way_and_a_kill_leaves_the_rest(tmp_pa
     run = sl.open(str(tmp_path / "t.sightline"))
     quality = run.table("quality")
     kinds = quality.get_column("kind").to_list()
-    assert "torch_ended_early" in kinds
+    early = quality.filter(kind="torch_ended_early")
+    assert early.get_column("remedy").to_list() == ["What it wrote:  sightline 'own trace.json'"]
     assert "process_killed" in kinds
     names = run.table("host_ops").filter(layer="annotation").get_column("name").to_list()
     assert names == ["mine", "last"]

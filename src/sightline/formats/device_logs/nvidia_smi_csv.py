@@ -8,6 +8,7 @@ even the time, where `timestamp` is not among the columns.
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from io import BytesIO
 
 import polars as pl
@@ -43,7 +44,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp, index, utilization.gpu [%], memory.used [MiB]",
     suffixes=(".csv", ".txt", ".log"),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -56,6 +57,7 @@ _NO_SAMPLES = {
     *_WHO, "timestamp", "name", "gpu_name", "count", "compute_cap", "vbios_version",
     "driver_version", "pci.domain", "pci.bus", "pci.device", "pci.device_id", "pci.sub_device_id",
 }  # fmt: skip
+_LINE_BYTES = 4096  # of a line before, which says when
 _LOST = re.compile(
     rb"(?m)^[^\n]*(?:GPU is lost|GPU requires reset|Unable to determine the device handle"
     rb"|\[Unknown Error\])[^\n]*$"
@@ -99,11 +101,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _list_lost(data: bytes, names: list[str]) -> list[Lost]:
-    """The lines in which nvidia-smi says that a GPU is gone, or answers with an error."""
+    """The lines in which nvidia-smi says that a GPU is gone, or answers with an error.
+
+    Each has the time that it says, else that of the line before; 0 where there is none.
+    """
     found: list[Lost] = []
-    for line in _LOST.findall(data):
-        text = line.decode(errors="replace").strip()
-        if handles := list_handles_lost(text, 0):
+    clock = names.index("timestamp") if "timestamp" in names else None
+    for line in _LOST.finditer(data):
+        text = line[0].decode(errors="replace").strip()
+        before = data[max(line.start() - _LINE_BYTES, 0) : line.start()].decode(errors="replace")
+        at = next(filter(None, (_read_moment(t, clock) for t in (text, _last_line(before)))), 0)
+        if handles := list_handles_lost(text, at):
             found += handles
             continue
         cells = [cell.strip() for cell in text.split(",")]
@@ -112,8 +120,26 @@ def _list_lost(data: bytes, names: list[str]) -> list[Lost]:
         device = int(number) if number.isdecimal() and len(number) < 5 else None
         place = next((known[name] for name in _WHO[1:] if name in known), None)
         event, words = describe_failure(known) or ("device-lost", text)
-        found.append(Lost(0, device, event, words, None if device is not None else place))
+        found.append(Lost(at, device, event, words, None if device is not None else place))
     return found
+
+
+def _last_line(text: str) -> str:
+    lines = text.rstrip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _read_moment(line: str, clock: int | None) -> int:
+    """The time that a line says, ns since 1970; 0 where it says none."""
+    cells = line.split(",")
+    if clock is None or len(cells) <= clock:
+        return 0
+    try:
+        said = datetime.strptime(cells[clock].strip(), "%Y/%m/%d %H:%M:%S.%f")
+    except ValueError:
+        return 0
+    since = said - datetime(1970, 1, 1)
+    return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
 
 
 def _split_cells(data: bytes, titles: list[str], clock: str | None) -> tuple[Matched, int]:

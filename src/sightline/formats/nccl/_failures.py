@@ -55,7 +55,7 @@ _EFFECTS = (
         "Run it again with  NCCL_DEBUG=INFO",
     ),
     _Failure(
-        re.compile(r"[Ee]xit(?:ed with(?: exit)?)? code:? ?[1-9]\d{0,2}[^\n]*"),
+        re.compile(r"[Ee]xit(?:ed with(?: exit)?)? code:?\s*[1-9]\d{0,2}[^\n]*"),
         "ranks ended with an error",
         "Run it again with  NCCL_DEBUG=INFO",
     ),

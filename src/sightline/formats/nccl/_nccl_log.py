@@ -24,7 +24,8 @@ _PREFIX = re.compile(r"\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*$")
 _REACH = 500  # characters in which a head lies
 _COMM = re.compile(r"comm 0x\w+ rank (\d{1,9}) n[Rr]anks (\d{1,9}) .*?(?:commId (0x\w+) )?- Init")
 _CHANNEL = re.compile(
-    r"Channel (\d{1,4})/\w+ : (\d{1,9})\[\w+\] -> (\d{1,9})\[\w+\]"
+    # Older versions give no number of connections, and call it a ring.
+    r"(?:Channel|Ring) (\d{1,4})(?:/\w+)? : (\d{1,9})\[\w+\] -> (\d{1,9})\[\w+\]"
     r"(?: \[(send|receive)\])? via (\S.*)"
 )
 # A line of NCCL without its head; its version is printed so by the first rank.
@@ -102,7 +103,10 @@ def read_channels(said: Sequence[Said]) -> pl.DataFrame:
         if " - Init" in line.text and (comm := _COMM.search(line.text)) is not None:
             making[line.thread] = (comm[3], int(comm[2]))
             every.add(making[line.thread])
-        elif line.text.startswith("Channel ") and (found := _CHANNEL.match(line.text)) is not None:
+        elif (
+            line.text.startswith(("Channel ", "Ring "))
+            and (found := _CHANNEL.match(line.text)) is not None
+        ):
             rows.append((making.get(line.thread), found))
     only = every.pop() if len(every) == 1 else (None, None)
     transports = {via: _name_transport(via) for via in {found[5] for _, found in rows}}

@@ -26,7 +26,8 @@ IMPORTER = Importer(
     weak=(rb"\w:\d+:\d+ \[-?\d+\](?: \S{1,120})? NCCL (?:INFO|WARN) ",),
     looks_like="text with 'host:71:92 [0] NCCL INFO'",
     suffixes=(".log", ".out", ".txt"),
-    version=4,
+    in_logs=(b" NCCL INFO ", b" NCCL WARN "),
+    version=5,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug",
 )
 

@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=5,
+    version=6,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 
@@ -59,9 +59,12 @@ _DEVICE = re.compile(
 )
 _NUMBER = r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
 _RESULT = rf"\s+{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(N/A|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+# Of what has no reduction, versions print the root alone; where that is, the header says.
 _ROW = re.compile(
     _PREFIX + rf"(\d+)\s+(\d+)\s+(\w+)(?:\s+([a-z]\w*)(?:\s+(-?\d+))?)?{_RESULT}(?:{_RESULT})?\s*$"
 )
+_HEADER = re.compile(_PREFIX + r"#\s+size\s+count\s+type\s+root\s+time\s")
+_ROOTED = re.compile(_PREFIX + rf"(\d+)\s+(\d+)\s+(\w+)()\s+(-?\d+){_RESULT}(?:{_RESULT})?\s*$")
 # Factors of two digits are exact to a few hundredths of what they are of bandwidths over 1 GB/s.
 _NEAR = 0.02
 _PLACEMENTS = ("out-of-place", "in-place")
@@ -76,6 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     bad = missing = ended = 0
     asked: tuple[int, int, str] | None = None  # of the test: least, step, kind of step
     seen: list[int] = []
+    row = _ROW
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
     for line in text.splitlines():
@@ -92,7 +96,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
             op = None
         elif _TRAILER in line:
             ended += 1
-        elif (found := _ROW.match(line)) is not None:
+        elif line.count("size") and line.count("busbw"):
+            row = _ROOTED if _HEADER.match(line) else _ROW
+        elif (found := row.match(line)) is not None:
             seen.append(_read_whole(found[1]) or 0)
             about = {
                 "test": max(test, 1) - 1,
@@ -169,7 +175,7 @@ def _read_results(found: re.Match[str], about: dict[str, Any]) -> list[dict[str,
                     "bytes": size,
                     "elements": elements,
                     "dtype": cells[2],
-                    "reduction": cells[3],
+                    "reduction": cells[3] or None,
                     "root": root,
                     "duration_ns": ns,
                     "algorithm_bandwidth_gb_per_s": rates[0],

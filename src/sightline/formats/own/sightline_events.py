@@ -8,6 +8,7 @@ writing.
 from __future__ import annotations
 
 import json
+import shlex
 from array import array
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from sightline.core.algebra.nesting import nest_ranges
 from sightline.core.model import event_file as f
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import WHOLE_BYTES, Source, read_intact
+from sightline.core.text import make_printable
 from sightline.core.units import format_count, format_ns
 from sightline.errors import DamagedError
 
@@ -28,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-EVENTS",
     suffixes=(f.SUFFIX,),
-    version=4,
+    version=5,
     source="src/sightline/core/model/event_file.py",
 )
 
@@ -300,7 +302,8 @@ def _notes(found: _Read, status: tuple[int, int, int, int], drift: int) -> list[
         ("clock_failed", "the clocks of the hosts could not be compared"),
     ):
         if key in facts:
-            notes.append(Quality(key, "warning", f"{text}: {facts[key]}"))
+            then = _name_own_traces(facts) if key == "torch_ended_early" else None
+            notes.append(Quality(key, "warning", f"{text}: {facts[key]}", None, then))
     forked = _int(facts.get("torch_forked"))
     if forked:
         text = (
@@ -321,6 +324,15 @@ def _notes(found: _Read, status: tuple[int, int, int, int], drift: int) -> list[
         remedy = "Choose yourself: --seconds S, or --steps WAIT:WARMUP:ACTIVE."
         notes.append(Quality("torch_limited", "info", text, None, remedy))
     return [*notes, *_cost(found)]
+
+
+def _name_own_traces(facts: dict[str, Any]) -> str | None:
+    """How to open what the program's own profiler wrote."""
+    told = facts.get("torch_own_traces")
+    paths = (
+        [make_printable(p) for p in told if isinstance(p, str)] if isinstance(told, list) else []
+    )
+    return f"What it wrote:  sightline {' '.join(map(shlex.quote, paths))}" if paths else None
 
 
 def _cost(found: _Read) -> list[Quality]:

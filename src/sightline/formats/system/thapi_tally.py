@@ -15,7 +15,7 @@ from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._summaries import import_sums, read_count, read_duration
+from sightline.formats._summaries import COPY, FILL, KERNEL, import_sums, read_count, read_duration
 
 IMPORTER = Importer(
     name="thapi_tally",
@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="headings such as BACKEND_ZE | 1 Hostnames | 1 Processes | 1 Threads |",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://github.com/argonne-lcf/THAPI",
 )
 
@@ -47,6 +47,10 @@ _BACKENDS = {
 _SIZE = re.compile(r"^([\d.]{1,24})([kMGTP]?)B$")
 _SCALES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _SHORT = "[...]"
+# What the rows of device work are that are no kernels: by the call that asked for them.
+_COPIES = re.compile(r"(?i)memcpy|MemoryCopy|^clEnqueue\w*(?:Copy|Read|Write|Migrate|Map|Unmap)")
+_FILLS = re.compile(r"(?i)memset|MemoryFill|^clEnqueue\w*Fill")
+_WAITS = re.compile(r"Barrier|Marker|WaitOnEvents|SignalEvent|EventReset")
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -119,7 +123,7 @@ def _describe(kind: str, backend: str | None, cells: dict[str, str]) -> dict[str
     row: dict[str, Any] = {
         "kind": kind,
         "layer": layer if kind == "host" else None,
-        "category": api,
+        "category": _name_work(cells["Name"]) if kind == "device" else api,
         "name": replace_surrogates(cells["Name"]),
         "calls": calls,
         "errors": read_count(cells.get("Error", "")),
@@ -131,6 +135,15 @@ def _describe(kind: str, backend: str | None, cells: dict[str, str]) -> dict[str
         row["shortest_duration_ns"] = read_duration(cells.get("Min", ""))
         row["longest_duration_ns"] = read_duration(cells.get("Max", ""))
     return None if calls is None or measured is None or not row["name"] else row
+
+
+def _name_work(name: str) -> str | None:
+    """What kind of device work it is; None for what only waits."""
+    if _COPIES.search(name):
+        return COPY
+    if _FILLS.search(name):
+        return FILL
+    return None if _WAITS.search(name) else KERNEL
 
 
 def _name_api(backend: str) -> tuple[str, str]:

@@ -338,10 +338,31 @@ def _yield_to_the_program(torch: Any) -> None:
             file = session.open_recorder()
             if file is not None:
                 file.fact(torch_ended_early="the program started a profiler of its own")
+                _note_own_traces(torch)
         return original(self)
 
     prepare.of_sightline = True  # type: ignore[attr-defined]
     owner._prepare_trace = prepare
+
+
+def _note_own_traces(torch: Any) -> None:
+    """From now on, say which traces the program's own profiler writes."""
+    owner = getattr(getattr(torch, "profiler", None), "profile", None)
+    original = getattr(owner, "export_chrome_trace", None)
+    if original is None or getattr(original, "of_sightline", False):
+        return
+    written: list[str] = []
+
+    def export(self: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, path, *args, **kwargs)
+        file = session.open_recorder()
+        if file is not None and len(written) < _MOST_TRACES:
+            written.append(str(path))
+            file.fact(torch_own_traces=written)
+        return result
+
+    export.of_sightline = True  # type: ignore[attr-defined]
+    owner.export_chrome_trace = export  # type: ignore[union-attr]
 
 
 def _hook_optimizers() -> None:
@@ -365,6 +386,7 @@ def _hook_optimizers() -> None:
     register_optimizer_step_post_hook(after)
 
 
+_MOST_TRACES = 8  # of the program's own, whose names are kept
 _kept: list[Any] = []  # C callbacks, which must outlive their use
 
 

@@ -121,7 +121,8 @@ def _read_counters(run: Run) -> Iterator[dict[str, Any]]:
                 sums = counters.filter(
                     pl.col("metric").cast(pl.String) == f"{name}_sum", pl.col("rank") == rank
                 )
-                known = _read_histogram(rows, _sum_growth(_take_growth(sums)), scale)
+                whole = None if sums.is_empty() else _sum_growth(_take_growth(sums))
+                known = _read_histogram(rows, whole, scale)
             elif told["kind"] == "counter":
                 known = {"total": _sum_growth(_take_growth(rows, since_start=True)) * scale}
             else:
@@ -143,8 +144,11 @@ def _sum_growth(grown: pl.DataFrame) -> float:
     return float(grown.select(pl.col("value").sum()).item())
 
 
-def _read_histogram(rows: pl.DataFrame, whole: float, scale: float) -> dict[str, Any] | None:
-    """Count, mean and quantiles of cumulative buckets; None of an empty one."""
+def _read_histogram(rows: pl.DataFrame, whole: float | None, scale: float) -> dict[str, Any] | None:
+    """Count, mean and quantiles of cumulative buckets; None of an empty one.
+
+    `whole` is the sum of all that was counted: the mean is unknown where it is.
+    """
     bounds = _take_growth(rows).with_columns(le=pl.col("source").cast(pl.String).str.extract(_LE))
     known = bounds.with_columns(le=pl.col("le").replace({"+Inf": "inf"}).cast(pl.Float64))
     buckets = known.drop_nulls("le").group_by("le").agg(pl.col("value").sum()).sort("le").rows()
@@ -153,13 +157,14 @@ def _read_histogram(rows: pl.DataFrame, whole: float, scale: float) -> dict[str,
     count = buckets[-1][1]
     # No more than a share of 1 - q can lie above mean / (1 - q) (Markov): a first bucket of 300 ms
     # says little of a queue of microseconds.
+    mean = math.inf if whole is None else whole / count
     quantiles = {
-        name: min(find_quantile(buckets, q * count), whole / count / (1 - q))
+        name: min(find_quantile(buckets, q * count), mean / (1 - q))
         for name, q in QUANTILES.items()
     }
     return {
         "count": int(count),
-        "mean": scale * whole / count,
+        "mean": None if whole is None else scale * mean,
         **{name: scale * value for name, value in quantiles.items()},
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.compare.comparability import LOST_KERNELS
 from sightline.compare.statistics import ALPHA
 from sightline.core.text import fit_text
 from sightline.core.units import format_bytes, format_count, format_ns, format_pct, format_several
@@ -252,7 +253,9 @@ def _pairs(data: dict[str, Any], width: int, prose: int) -> Iterator[Text]:
     rows = [p for p in data["pairs"] if p["part"] != "idle" and abs(p["delta_ns"]) >= least]
     if not rows:
         return
-    yield Text("What explains it", style="bold")
+    is_whole = all(check["check"] != LOST_KERNELS for check in data["checks"])
+    heading = "What explains it" if is_whole else "What differs in the record: kernels were lost"
+    yield Text(heading, style="bold")
     for row in rows[:MAX_PAIRS]:
         sure = grade_certainty(row)
         room = width - 12 - len(sure) - 2

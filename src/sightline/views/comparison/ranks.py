@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.fleet.answer import Answer, list_outliers
 from sightline.fleet.heat import Heat, make_heat
-from sightline.fleet.job import LEAST_PEERS, PARTS, Job
+from sightline.fleet.job import PARTS, Job
 from sightline.fleet.pipeline import Pipeline
 from sightline.fleet.stragglers import BUBBLE, SLOW_STAGE, Verdict
 
@@ -30,6 +30,7 @@ def describe_ranks(answer: Answer) -> dict[str, Any]:
         "length_ns": verdict.length_ns,
         "ideal_ns": verdict.ideal_ns,
         "slowdown": verdict.slowdown,
+        "not_compared": job.why_not_compared,
         "parts": verdict.parts,
         "kinds": verdict.kinds.to_dicts(),
         "few": {"ranks": verdict.few, "gain_ns": verdict.few_ns, "share_pct": verdict.few_pct},
@@ -106,10 +107,10 @@ def _wrap(lead: str, parts: list[str]) -> list[str]:
 
 
 def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
-    if not job.compared and verdict.stragglers.is_empty():
+    why = job.why_not_compared
+    if why is not None and verdict.stragglers.is_empty():
         return [
-            f"job {format_ns(verdict.length_ns)}; its ranks cannot be compared: fewer than "
-            f"{LEAST_PEERS} do the same collectives in the same order",
+            f"job {format_ns(verdict.length_ns)}; its ranks cannot be compared: {why}",
             "whether one of them makes the job longer is unknown",
         ]
     lines = [

@@ -133,10 +133,13 @@ def show_job(answer: Answer) -> list[Block]:
 
 def show_ranks(answer: Answer) -> list[Block]:
     """The verdict, who is late when, causes, and every rank with its excess."""
-    verdict = answer.verdict
-    lead = (
-        f"The job takes {format_ns(verdict.length_ns)}, and without stragglers "
-        f"{format_ns(verdict.ideal_ns)}: {verdict.slowdown:.2f} times as long."
+    verdict, why = answer.verdict, answer.job.why_not_compared
+    is_unknown = why is not None and verdict.stragglers.is_empty()
+    lead = f"The job takes {format_ns(verdict.length_ns)}" + (
+        f". Its ranks cannot be compared: {why}. Whether one of them makes it longer is unknown."
+        if is_unknown
+        else f", and without stragglers {format_ns(verdict.ideal_ns)}: "
+        f"{verdict.slowdown:.2f} times as long."
     )
     worst = verdict.stragglers.head(1).to_dicts()
     if worst:
@@ -154,7 +157,7 @@ def show_ranks(answer: Answer) -> list[Block]:
                 f"{format_pct(verdict.few_pct)} of all straggling."
             )
         )
-    if verdict.stragglers.is_empty():
+    if verdict.stragglers.is_empty() and not is_unknown:
         found.append(blocks.make_text("No rank holds the others up by more than 1 % of the job."))
     found.append(_draw_heat(answer))
     whole = {"share_pct": 100 * pl.col("gain_ns") / max(verdict.length_ns, 1)}

@@ -97,7 +97,8 @@ def print_events(rows: list[dict[str, Any]]) -> Iterator[Text]:
     for row in rows[:_MOST_EVENTS]:
         place = "host" if row["device_id"] is None else f"GPU {row['device_id']}"
         often = f" ({row['count']} times)" if row["count"] > 1 else ""
-        at = f"{datetime.fromtimestamp(row['first_ns'] // 10**9, timezone.utc):%Y-%m-%d %H:%M:%S}"
+        known = datetime.fromtimestamp(row["first_ns"] // 10**9, timezone.utc)
+        at = f"{known:%Y-%m-%d %H:%M:%S}" if row["first_ns"] else f"{'(time not said)':<19}"
         said = f"{row['text'] or row['event']}{often}"
         yield Text(f"{at}  {place:<7}{fit_text(said, 51)}")
     if len(rows) > _MOST_EVENTS:

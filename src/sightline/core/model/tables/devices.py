@@ -11,7 +11,7 @@ TABLE = Table(
         RANK,
         RECORDING,
         Column("device_id", pl.Int64, "the recording's number of the device", required=True),
-        text("vendor", "nvidia, amd, intel or meta"),
+        text("vendor", "nvidia, amd, intel, google, huawei, habana or meta"),
         text("name", "product name"),
         text("uuid", "vendor's unique id; only kept when asked for"),
         number("sm_count", "streaming multiprocessors (NVIDIA) or compute units (AMD)"),

@@ -13,7 +13,7 @@ IMPORTER = Importer(
     label="rocprof, rocprofv2 or roctracer (CSV, SQLite, JSON, text)",
     strong=(
         rb'^(?:\xef\xbb\xbf)?"?Index"?,"?KernelName"?,',
-        rb"^SQLite format 3\x00.*CREATE TABLE KERN ?\(",
+        rb"^SQLite format 3\x00.*CREATE TABLE \"?KERN\"? ?\(",
         rb'^\{ "traceEvents":\[\{\}\r?\n,\{"args":\{"name":"',
         rb"(?:^|\n)\d{9,19}:\d{9,19} \d+:\d+ [A-Za-z_]",
         rb"(?:^|\n)\d{9,19} \d+:\d+ [0-4]:\d+:\"",
@@ -25,7 +25,7 @@ IMPORTER = Importer(
     looks_like="CSV with Index, KernelName; SQLite with a table KERN; lines such as "
     "START:END PID:TID CALL",
     suffixes=(".csv", ".db", ".txt", ".json"),
-    version=7,
+    version=8,
     source="https://rocm.docs.amd.com/projects/rocprofiler",
 )
 

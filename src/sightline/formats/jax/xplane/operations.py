@@ -28,6 +28,7 @@ _COPIES = {"copy": None, "infeed": "HtoD", "outfeed": "DtoH", "host send": "DtoH
            "host recv": "HtoD"}  # fmt: skip
 # They last as long as what they call, which stands in the line, too.
 _FRAMES = frozenset({"while", "conditional", "call"})
+_OPCODE = re.compile(r"^%?([a-z][a-z-]*)(?:\.[\d.a-z]+)?$")  # without its number
 _PART = re.compile(r"^(.+?)[ -](start|done|update)$")
 _OPERAND = re.compile(r"%([\w.-]+)\)")
 _TEXTS_AT_ONCE = 1 << 12  # operations whose text is read once for all their events
@@ -50,6 +51,17 @@ def split_category(category: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else (category, "")
 
 
+def name_category(event: Event) -> str:
+    """The category that XLA gives an operation; without one its opcode, which begins its name."""
+    told = event.facts.get("hlo_category")
+    if told:
+        return str(told)
+    found = _OPCODE.match(_name(event))
+    opcode = found[1] if found else ""
+    base = split_category(opcode)[0]
+    return opcode if base in COLLECTIVES or base in _COPIES or opcode in _FRAMES else ""
+
+
 def list_core_work(events: Iterable[Event], *, has_async: bool) -> Iterator[Work | Event]:
     """What a core's line holds; what only frames other operations comes as an `Event`.
 
@@ -57,7 +69,7 @@ def list_core_work(events: Iterable[Event], *, has_async: bool) -> Iterator[Work
     """
     started: dict[str, Event] = {}
     for event in sorted(events, key=lambda event: (event.start_ns, event.end_ns)):
-        category = str(event.facts.get("hlo_category") or "")
+        category = name_category(event)
         base, part = split_category(category)
         if category in _FRAMES:
             yield event
@@ -79,7 +91,7 @@ def list_core_work(events: Iterable[Event], *, has_async: bool) -> Iterator[Work
 def list_async_work(events: Iterable[Event]) -> Iterator[Work]:
     """The asynchronous work that XLA recorded itself."""
     for event in events:
-        yield _judge_work(event, split_category(str(event.facts.get("hlo_category") or ""))[0])
+        yield _judge_work(event, split_category(name_category(event))[0])
 
 
 def _judge_work(event: Event, base: str) -> Work:

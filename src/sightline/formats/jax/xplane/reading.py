@@ -35,6 +35,7 @@ _CALL_OF = r"^((?:cu|hip)[A-Z]\w*)(?: \(.*\))?$"
 _LAUNCHES = {"kernel": "cuLaunchKernel", "memcpy": "cuMemcpyAsync", "memset": "cuMemsetAsync"}
 _FILL = re.compile(r"Memset\b")
 _KINDS = {"H2D": "HtoD", "D2H": "DtoH", "D2D": "DtoD", "P2P": "PtoP", "H2H": "HtoH"}
+_MAKERS = {"TPU": "google"}
 _COPY = re.compile(r"(Host|Device)To(Host|Device)")
 _VENDORS = {"amd": "amd", "nvidia": "nvidia", "intel": "intel"}
 _MOST_DETAILS = 4096  # characters of a kernel's details, which have some 200
@@ -108,7 +109,7 @@ def _read_plane(plane: Plane, tables: _Tables) -> None:
     tables.planes += 1
     device = _DEVICE.match(plane.name)
     if device:
-        _read_device(plane, int(device[2]), tables)
+        _read_device(plane, device[1], int(device[2]), tables)
     elif plane.name.startswith("/host:CPU"):
         pid = _find_process(plane)
         names = [decode_text(line.display_name or line.name) for line in plane.lines]
@@ -137,7 +138,7 @@ def _find_process(plane: Plane) -> int:
     return told if isinstance(told, int) and 0 < told < 2**31 else _PID
 
 
-def _read_device(plane: Plane, number: int, tables: _Tables) -> None:
+def _read_device(plane: Plane, unit: str, number: int, tables: _Tables) -> None:
     facts = plane.facts
     if not plane.lines and plane.fact_count <= 1:
         return  # a device that was there, of which nothing is known
@@ -152,8 +153,9 @@ def _read_device(plane: Plane, number: int, tables: _Tables) -> None:
     tables.devices.append(
         {
             "device_id": number,
-            "vendor": next((v for word, v in _VENDORS.items() if word in vendor), None),
-            "name": facts.get("device_type_string"),
+            "vendor": next((v for word, v in _VENDORS.items() if word in vendor), None)
+            or _MAKERS.get(unit),
+            "name": facts.get("device_type_string") or (unit if unit in _MAKERS else None),
             "sm_count": scaled("core_count"),
             "max_clock_hz": scaled("clock_rate", 1000),
             "memory_bytes": scaled("memory_size"),
@@ -190,7 +192,7 @@ def _place_work(found: Iterable[operations.Work | Event], device: int, tables: _
         if isinstance(one, Event):
             tables.ranges.append(times | {"stream_id": _CORE, "name": event.name})
             continue
-        _, part = operations.split_category(str(event.facts.get("hlo_category") or ""))
+        _, part = operations.split_category(operations.name_category(event))
         is_beside = bool(part) and one.kind != "other"
         stream = (_COPIES if one.kind == "memcpy" else _EXCHANGES) if is_beside else _CORE
         row = times | {"stream_id": stream} | operations.describe_work(one)

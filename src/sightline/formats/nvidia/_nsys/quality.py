@@ -158,6 +158,10 @@ def check_tables(
                 counts["negative"],
             )
         )
+    if counts["unclocked"]:
+        text = "GPU operations without a time (from 0 to 0) were left out"
+        remedy = "The profiler had no time for them: update the driver and the profiler."
+        found.append(Quality("impossible_times", "warning", text, counts["unclocked"], remedy))
     if counts["timeless"]:
         text = "calls and ranges without a start were left out"
         found.append(Quality("missing_times", "warning", text, counts["timeless"]))

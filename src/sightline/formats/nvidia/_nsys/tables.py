@@ -46,6 +46,11 @@ def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> 
     ops, without, shared = device.name_physical(_keep_plausible(reading.result()), db)
     del reading
     counts["without_device"] = without
+    # CUPTI: "if start and end are both 0, the time could not be collected"; no session begins so.
+    unclocked = (pl.col("start_ns") == 0) & (pl.col("end_ns") == 0)
+    counts["unclocked"] = ops.filter(unclocked).height
+    if counts["unclocked"]:
+        ops = ops.filter(~unclocked)
     negative = ops.filter(pl.col("end_ns") < pl.col("start_ns")).height
     counts["negative"] += negative
     if negative:

@@ -61,7 +61,7 @@ def build_tables(
     imported = Imported(
         {
             "collectives": _collectives(trace, texts),
-            "devices": _devices(header, facts["devices"]),
+            "devices": _devices(header, facts["devices"], _name_kind(counted)),
             "threads": _threads(counted, facts),
         },
         recording,
@@ -275,7 +275,17 @@ def _text(value: Any) -> str | None:
     return None if value is None else str(value).encode("utf-8", "replace").decode()
 
 
-def _devices(header: dict[str, Any], used: list[int]) -> pl.DataFrame:
+def _name_kind(counted: Counted) -> dict[str, Any]:
+    """Vendor and name of devices that are no GPUs, where categories or processes say it."""
+    if counted["has_mtia"]:
+        return {"vendor": "meta", "name": "MTIA"}
+    if counted["has_hpu"]:
+        return {"vendor": "habana", "name": "HPU"}
+    told = tracks.name_devices(counted["process_names"])
+    return {} if told is None else {"vendor": told[0], "name": told[1]}
+
+
+def _devices(header: dict[str, Any], used: list[int], kind: dict[str, Any]) -> pl.DataFrame:
     """Devices that the header describes, and those that only appear in the timeline."""
     # PyTorch 1.8 to 1.10 wrote cudaDeviceProp's own names, under another key.
     listed = header.get("deviceProperties", header.get("computeProperties"))
@@ -305,7 +315,7 @@ def _devices(header: dict[str, Any], used: list[int]) -> pl.DataFrame:
     first = next(iter(found.values()), {})
     alike = first.get("vendor") == "amd" and all(entry == first for entry in found.values())
     for number in used:
-        found.setdefault(number, first if alike else {})
+        found.setdefault(number, first if alike else kind)
     names = (
         "vendor",
         "name",

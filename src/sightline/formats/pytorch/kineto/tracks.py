@@ -27,8 +27,10 @@ _XLA_ASYNC = "Async XLA Ops"
 # Processes whose threads are streams, and what their name is a number of; the last is unitrace's,
 # of which an event was edited, or written by a version that its own reader does not know.
 _HARDWARE = re.compile(
-    r"^(?:CUDA functions|Ascend Hardware|NPU(?: \d+)?|GPU \d+|RANK \d+ DEVICE<.*)$"
+    r"^(?:CUDA functions|Ascend Hardware|HCCL|Communication|NPU(?: \d+)?|GPU \d+"
+    r"|RANK \d+ DEVICE<.*)$"
 )
+_EXCHANGES = ("HCCL", "Communication")  # torch_npu's collectives as a whole
 # The reader numbers a process whose id is a text without a number by the text's CRC.
 _OF_TEXT = {zlib.crc32(b"CUDA functions"): "CUDA functions"}
 _OF_CPU = {zlib.crc32(b"CPU functions")}
@@ -68,9 +70,29 @@ def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threa
             is_work = bool(_XLA_WORK.match(thread))
             found.append(Track(pid, tid, int(device[1]), is_work, thread == _XLA_ASYNC))
         elif _HARDWARE.match(process):
+            if _is_part(process, thread, processes):
+                continue
             number = None if process.startswith("RANK") else re.search(r"\d+$", process)
             found.append(Track(pid, tid, int(number[0]) if number else 0, is_work=True))
     return found
+
+
+def _is_part(process: str, thread: str, processes: _Names) -> bool:
+    """Whether a thread is none of a device's: of torch_npu, a collective's pieces on its links.
+
+    Others may call a process of theirs so, too.
+    """
+    if process not in _EXCHANGES:
+        return False
+    return thread.startswith("Plane") or "Ascend Hardware" not in processes.values()
+
+
+def name_devices(processes: _Names) -> tuple[str, str] | None:
+    """Vendor and name of devices that are no GPUs, by what processes are called."""
+    names = processes.values()
+    if "Ascend Hardware" in names:
+        return "huawei", "Ascend NPU"
+    return ("google", "TPU") if any(n.startswith("/device:TPU") for n in names) else None
 
 
 def names_copies(texts: pl.Series) -> bool:

@@ -10,6 +10,7 @@ from sightline._native import PerfettoTrace
 from sightline.core.algebra.arrow import unpack_columns
 from sightline.core.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source, read_intact
+from sightline.core.units import format_note
 from sightline.errors import DamagedError
 from sightline.formats.system.perfetto import counters, device, system
 from sightline.formats.system.perfetto.clocks import Clocks
@@ -88,9 +89,12 @@ def read_trace(
         **system.list_samples(raw, people),
     }
     if all(frame.is_empty() for name, frame in tables.items() if name != "threads"):
+        damage = [format_note(n.count, n.text) for n in notes if n.severity == "error"]
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"its {counted['packets']} packets hold no range, GPU work, counter, sample or "
+            why=f"{damage[0]}, and nothing else is in it"
+            if damage and counted["packets"]
+            else f"its {counted['packets']} packets hold no range, GPU work, counter, sample or "
             "context switch"
             if counted["packets"]
             else "it holds no packet of Perfetto's",
