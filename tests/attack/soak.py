@@ -47,8 +47,18 @@ class Grown:
     memory: list[int] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
 
-    def read(self, pid: int) -> None:
+    def write(self, folder: Path) -> None:
+        """A table of all readings, for who wants to draw them."""
+        lines = [
+            "\t".join(map(str, row))
+            for row in zip(self.seconds, self.memory, self.files, self.threads, strict=True)
+        ]
+        text = "\n".join(["second\tmemory_bytes\tfiles\tthreads", *lines, ""])
+        (folder / f"{self.name}.tsv").write_text(text)
+
+    def read(self, pid: int, second: float) -> None:
         """Append what /proc says now."""
         with contextlib.suppress(OSError, StopIteration, ValueError):
             status = Path(f"/proc/{pid}/status").read_text()
@@ -56,6 +66,7 @@ class Grown:
             self.memory.append(int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) << 10)
             self.threads.append(int(re.findall(r"Threads:\s+(\d+)", status)[0]))
             self.files.append(files)
+            self.seconds.append(round(second, 1))
 
     def judge(self) -> list[str]:
         """What is wrong, as sentences."""
@@ -150,7 +161,7 @@ def soak(seconds: float, folder: Path) -> tuple[list[Grown], list[str]]:
             thread.start()
         while time.monotonic() < until:
             for one, pid in zip(grown, (watcher, server), strict=True):
-                one.read(pid)
+                one.read(pid, seconds - (until - time.monotonic()))
             time.sleep(max(min(1.0, seconds / 60), 0.05))
         for thread in threads:
             thread.join(60)
@@ -164,11 +175,14 @@ def soak(seconds: float, folder: Path) -> tuple[list[Grown], list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--readings", type=Path, help="a folder for tables of all readings")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sightline-soak-") as place:
         grown, wrong = soak(args.seconds, Path(place))
     for one in grown:
         print(one.format_line())
+        if args.readings:
+            one.write(args.readings)
     print("\n".join(wrong) or "nothing grew")
     return int(bool(wrong))
 
