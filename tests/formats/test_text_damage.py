@@ -50,9 +50,9 @@ def test_control_characters_are_counted() -> None:
 
 def test_lines_that_end_within_a_head() -> None:
     heads = ["[2026-05-27 20:14:33 TP0] Decode batch"]
-    cut = ["[2026-05-27 2", "[2026-05-28 21:00:00 TP1] Dec"]
-    whole = ["[2026-05-27 20:14:33] ready", "[20", "", "Decode batch", heads[0]]
-    assert count_cut([*cut, *whole], heads) == 2
+    cut = ["[2026-05-27 2", "[2026-05-28 21:00:00 TP1] Dec", "[20"]
+    whole = ["[2026-05-27 20:14:33] ready", "[2", "", "Decode batch", heads[0]]
+    assert count_cut([*cut, *whole], heads) == 3
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=4,
+    version=5,
     source=SOURCE,
 )
 

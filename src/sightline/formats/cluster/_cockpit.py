@@ -23,6 +23,12 @@ from sightline.formats.cluster._jobs import (
     seconds_to_ns,
 )
 
+COCKPIT_KEYS = frozenset((
+    "accelerators", "cluster", "duration", "energy", "exclusive", "footprint", "hostname",
+    "hwthreads", "jobId", "jobName", "jobState", "metaData", "metricConfig", "numHwthreads",
+    "numNodes", "partition", "project", "requestedMemory", "resources", "series", "startTime",
+    "statistics", "subCluster", "subClusters", "timestep", "walltime",
+))  # fmt: skip
 _SECOND = 10**9
 _SHARING = {0: "multi_user", 1: "none", 2: "single_user"}
 _FOOTPRINT = re.compile(r"^(.{1,100})_(avg|min|max)$")

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header with all_smi_version, or objects with schema, timestamp, hostname, gpus",
     suffixes=(".ndjson", ".ndjson.zst", ".ndjson.gz", ".json"),
-    version=2,
+    version=3,
     source="https://github.com/lablup/all-smi/tree/main/src/record",
 )
 
@@ -181,6 +181,8 @@ def _add(
     for field, name, unit, factor, is_zero_none in fields:
         value = told.get(field)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            if isinstance(value, dict | list | str | bool):
+                samples.count_odd(name, str(value) or "nothing")
             continue
         if value or not is_zero_none:
             samples.add(name, float(value) * factor, at, device, place, unit)

@@ -39,7 +39,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as # gpu pwr gtemp, or #Entity SMACT",
     suffixes=(".txt", ".log", ".out"),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
 )
 

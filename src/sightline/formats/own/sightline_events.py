@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-EVENTS",
     suffixes=(f.SUFFIX,),
-    version=4,
+    version=5,
     source="src/sightline/core/model/event_file.py",
 )
 
