@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import re
 import signal
@@ -36,7 +37,8 @@ from support import traces as t  # noqa: E402
 # What memory may grow by after the first tenth: an allocator's own movement, measured over hours.
 FREE_BYTES = 8 << 20
 WARM_UP = 0.1  # of the time
-MIB = 1 << 20
+PARTS = 20
+KIB, MIB = 1 << 10, 1 << 20
 
 
 @dataclass
@@ -84,6 +86,24 @@ class Grown:
             wrong.append(f"{self.name}: files grew from {min(files)} to {max(files)}")
         return wrong
 
+    def find_slope(self) -> tuple[float, float]:
+        """How memory grows after the beginning, in bytes an hour, and the error of that.
+
+        Of a line through means of 20 parts of the time: single readings depend on each other. The
+        error is twice the standard error of its slope.
+        """
+        begin = max(int(len(self.memory) * WARM_UP), 1)
+        size = (len(self.memory) - begin) // PARTS
+        if not size or len(self.seconds) != len(self.memory):
+            return math.nan, math.nan
+        starts = range(begin, begin + PARTS * size, size)
+        at = [statistics.fmean(self.seconds[s : s + size]) / 3600 for s in starts]
+        held = [statistics.fmean(self.memory[s : s + size]) for s in starts]
+        slope, level = statistics.linear_regression(at, held)
+        left = sum((y - slope * x - level) ** 2 for x, y in zip(at, held, strict=True))
+        spread = sum((x - statistics.fmean(at)) ** 2 for x in at)
+        return slope, 2 * math.sqrt(left / (PARTS - 2) / spread)
+
     def format_line(self) -> str:
         """Memory, files and threads: least and greatest after the beginning."""
         begin = max(int(len(self.memory) * WARM_UP), 1)
@@ -94,7 +114,9 @@ class Grown:
             )
             for least, greatest in [(min(values[begin:]), max(values[begin:]))]
         ]  # fmt: skip
-        return f"{self.name:<8}{', '.join(parts)}, {len(self.memory)} readings"
+        slope, error = self.find_slope()
+        told = f"{slope / KIB:+.0f} ± {error / KIB:.0f} KiB/h"
+        return f"{self.name:<8}{', '.join(parts)}, {told}, {len(self.memory)} readings"
 
 
 def ask(url: str, until: float, counts: list[int], answers: list[int]) -> None:

@@ -6,6 +6,7 @@ docs/security.md lists all of them, each with the test that plays it.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -103,3 +104,15 @@ def test_lists_of_different_lengths_in_an_answer(tmp_path: Path, form: str) -> N
     query = "SELECT [1, 2] AS a, {'x': 1} AS b UNION ALL SELECT [1], NULL UNION ALL SELECT [], NULL"
     done = sightline("sql", path, query, form)
     assert done.code == 0, done.err
+
+
+def test_each_test_that_the_table_names_is_there() -> None:
+    """docs/security.md says of each attack which test plays it."""
+    root = Path(__file__).resolve().parents[2]
+    table = (root / "docs" / "security.md").read_text().partition("## How it is attacked")[2]
+    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`", table)
+    assert len(named) > 50
+    for path, test in named:
+        place = root / path
+        assert place.exists(), path
+        assert not test or f"def {test}(" in place.read_text(), (path, test)

@@ -204,7 +204,7 @@ def _split_dispatch(line: str) -> tuple[str, str, str, str] | None:
     """A line's kernel, the hash of its code, its SIMD width, and the cells behind these."""
     words = line.split(" ")
     for at in range(1, len(words) - 3):
-        if all(re.fullmatch(p, w) for p, w in zip(_DISPATCH, words[at:], strict=False)):
+        if all(re.fullmatch(p, w) for p, w in zip(_DISPATCH, words[at : at + 3], strict=True)):
             return " ".join(words[:at]), words[at], words[at + 1], " ".join(words[at + 3 :])
     return None
 
