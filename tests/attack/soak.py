@@ -89,10 +89,10 @@ class Grown:
     def find_slope(self) -> tuple[float, float]:
         """How memory grows after the beginning, in bytes an hour, and the error of that.
 
-        Of a line through means of 20 parts of the time: single readings depend on each other. The
-        error is twice the standard error of its slope.
+        Of a line through means of 20 parts of the second half: single readings depend on each
+        other, and windows of half an hour are full then. The error is twice the standard error.
         """
-        begin = max(int(len(self.memory) * WARM_UP), 1)
+        begin = len(self.memory) // 2
         size = (len(self.memory) - begin) // PARTS
         if not size or len(self.seconds) != len(self.memory):
             return math.nan, math.nan

@@ -107,7 +107,10 @@ class Samples:
         if self.always_says and _SAYS_NOTHING.match(text):
             self._silent += 1
             return False
-        return is_odd(text)
+        found = is_odd(text)
+        # Of a metric that has no other number it is one all the same, if it has a digit.
+        self._silent += found and self.always_says and _DIGIT.search(text) is not None
+        return found and not (self.always_says and _DIGIT.search(text))
 
     def _pack_rows(self) -> None:
         """Columns take a third of the memory that tuples do."""
@@ -294,6 +297,7 @@ _NO_VALUE = re.compile(
 )
 
 
+_DIGIT = re.compile(r"[0-9]")
 _SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
 

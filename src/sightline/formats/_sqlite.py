@@ -238,7 +238,9 @@ class SqliteFile:
         if column in self.columns(table):
             name = quote_name(column)
             sql = f"SELECT rowid, CAST({name} AS {kind}) FROM {self._sql(table)}"  # noqa: S608
-            yield from self._fetch(table, f"{sql} WHERE {name} IS NOT NULL")
+            # A damaged file may have rows that are null all the same.
+            found = self._fetch(table, f"{sql} WHERE {name} IS NOT NULL")
+            yield from (row for row in found if row[1] is not None)
 
     def _fetch(self, table: str, sql: str) -> Iterator[tuple[Any, ...]]:
         """Rows up to the first that cannot be read."""

@@ -39,7 +39,8 @@ def note_text_damage(data: bytes) -> list[Quality]:
     """
     notes = []
     # The brackets of JSON and XML say themselves that they are whole.
-    if data and data[-1:] not in b"\n\r" and not data.rstrip().endswith((b"}", b"]", b">")):
+    is_closed = data.lstrip()[:1] in (b"{", b"[", b"<") and data.rstrip()[-1:] in (b"}", b"]", b">")
+    if data and data[-1:] not in b"\n\r" and not is_closed:
         text = "the text ends within a line: if it was cut off there, what followed is missing"
         notes.append(Quality("open_end", "info", text))
     return [*notes, *note_foreign_bytes(data)]

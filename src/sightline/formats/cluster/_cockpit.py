@@ -122,11 +122,16 @@ def add_footprint(tables: JobTables, job: int, footprint: dict[str, Any]) -> Non
 
 def add_data(tables: JobTables, job: int, start: int | None, data: dict[str, Any]) -> None:
     """The series of a job, from `start` in ns on."""
+    tables.damaged += sum(
+        isinstance(held, dict) and not any(True for _ in _list_scopes({name: held}))
+        for name, held in data.items()
+    )
     for name, scope, held in _list_scopes(data):
         step = read_real(held.get("timestep")) or 0
         unit = read_unit(held.get("unit")) or ("", "")
         for one in held["series"][:_MOST_SERIES]:
             if not isinstance(one, dict) or not isinstance(one.get("data"), list) or step <= 0:
+                tables.damaged += 1
                 continue
             host = one.get("hostname") or one.get("node_id")
             place = (host, scope, one.get("id"))

@@ -76,6 +76,7 @@ class JobTables:
         self._series: list[tuple[dict[str, Any], int, int, np.ndarray]] = []
         self.values = 0
         self.left_out = 0
+        self.damaged = 0  # series that have no step, no values or no list of them
 
     def name(self, kind: str, given: object) -> str | None:
         """Who or where: as given where identities are kept, else `user 1`, `node 7`."""
@@ -166,6 +167,9 @@ class JobTables:
         if missing:
             text = "nodes of jobs are not listed, of which others of the same jobs are"
             notes.append(Quality("missing_nodes", "warning", text, missing))
+        if self.damaged:
+            text = "series of jobs have no values, or no time between them: they were left out"
+            notes.append(Quality("damaged_series", "warning", text, self.damaged))
         if self.left_out:
             text = "values of series were left out: there are more than are read at once"
             remedy = "Give fewer jobs at a time."

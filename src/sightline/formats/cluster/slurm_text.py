@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -93,7 +94,11 @@ def _split_blocks(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 def _count_odd_lines(text: str) -> int:
     """How many indented lines of blocks have no field: `NAME=VALUE` stands in each."""
     count, is_within = 0, False
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for line, below in pairwise([*lines, ""]):
+        # What is left of a block's first line: its fields stand below.
+        is_head = bool(line) and line[0].isalpha() and re.match(r" {2,}\w+=", below) is not None
+        count += is_head and "=" not in line
         is_within = line.startswith(("JobId=", "NodeName=")) or (is_within and line[:1] == " ")
         count += is_within and bool(line.strip()) and "=" not in line
     return count

@@ -17,7 +17,11 @@ from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._samples import Samples, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._text_damage import count_misspelt_keys, note_names
+from sightline.formats._text_damage import (
+    count_misspelt,
+    count_misspelt_keys,
+    note_names,
+)
 
 IMPORTER = Importer(
     name="all_smi",
@@ -137,6 +141,7 @@ def _add_reading(
                 vendors.add("nvidia" if "nvidia" in str(one.get("name")).lower() else "other")
                 _add(samples, one, fields, at, device, None)
                 if isinstance(gpm := one.get("gpm_metrics"), dict):
+                    bad += count_misspelt(list(gpm), [field for field, *_ in _OF_GPM])
                     _add(samples, gpm, _OF_GPM, at, device, None)
             else:
                 place = {"cpus": f"CPU {one.get('index', 0)}", "memory": "host"}.get(

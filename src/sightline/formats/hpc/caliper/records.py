@@ -153,6 +153,8 @@ class _Attributes:
                 return None
             for number, text in zip(numbers, data, strict=True):
                 name, _ = self.describe(int(number))
+                if not name:  # of an attribute that no node describes
+                    return None
                 value = read_decimal(text)
                 if value is None:
                     record.about[name] = text
