@@ -12,6 +12,7 @@ from sightline.formats._text_damage import (
     count_misspelt_keys,
     is_nearly,
     is_noise,
+    is_spliced,
     note_foreign_bytes,
 )
 
@@ -88,3 +89,21 @@ def test_a_name_is_misspelt_only_where_the_known_one_is_missing() -> None:
     known = ("mean", "max")
     assert count_misspelt(["mean", "mexn", "max"], known) == 0
     assert count_misspelt(["mexn", "max"], known) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "is_one"),
+    [
+        ("hostnamaccelerators", True),
+        ("memory_headevice_id", True),
+        ("code_object_id", False),  # a word of its own: its parts meet at a mark
+        ("kernelName", False),
+        ("hostname", False),
+    ],
+)
+def test_names_that_became_one(word: str, is_one: bool) -> None:
+    known = {
+        "hostname", "accelerators", "memory_health", "device_id", "code_object_offset",
+        "correlation_id", "object_id", "kernelId", "lastName",
+    }  # fmt: skip
+    assert is_spliced(word, known - {word}, known) is is_one

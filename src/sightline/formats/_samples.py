@@ -297,7 +297,7 @@ _NO_VALUE = re.compile(
 )
 
 
-_DIGIT = re.compile(r"[0-9]")
+_DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*$", re.ASCII)  # a word with a digit, and no list
 _SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
 
