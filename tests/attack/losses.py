@@ -4,8 +4,9 @@
 
 Each whole recording (seeds.py) is damaged in as many ways as its format has parts (structured.py),
 read, and compared table by table with its undamaged answer. A table with fewer rows, and nothing in
-`quality` that was not there before, is an unsaid loss; where the damage took something out so that
-what is left is whole in itself, it is counted apart (`removed`).
+`quality` that was not there before, is an unsaid loss. Where the damaged file is a whole one in
+itself (wellformed.py: something was taken out of it, or it is what the tool would have written of
+another run), no reader can tell: these are counted apart, as `removed` and `another`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
+from attack import wellformed  # noqa: E402
 from attack.structured import REMOVES, damage_structure  # noqa: E402
 from sightline.core import registry  # noqa: E402
 from sightline.core.model.declare import Imported, ImportOptions  # noqa: E402
@@ -40,7 +42,9 @@ MOST_UNSAID = 0.015
 # Of the few hundred of a sample 1 % are two or three, give or take twice the root of it: chance,
 # and what tools of this machine recorded, may not fail a suite.
 MOST_OF_SAMPLE = 0.03
-COLUMNS = ("inputs", "refused", "said", "same", "removed", "exit 3", "slow", "unsaid")
+COLUMNS = (
+    "inputs", "refused", "said", "same", "removed", "another", "exit 3", "slow", "unsaid",
+)  # fmt: skip
 BAD = ("exit 3", "slow", "unsaid")
 
 
@@ -84,13 +88,16 @@ def attack_seed(kind: str, seed: Path, each: int, start: int, folder: Path) -> T
         (shutil.copytree if seed.is_dir() else shutil.copyfile)(seed, target)
         files = sorted(p for p in target.rglob("*") if p.is_file()) if seed.is_dir() else [target]
         victim = rng.choice(files)
-        how, made = damage_structure(victim.read_bytes(), rng)
+        before = victim.read_bytes()
+        how, made = damage_structure(before, rng)
         victim.chmod(0o600)
         victim.write_bytes(made)
         what, words = _judge(target, how, whole)
+        if what == "unsaid":
+            what = wellformed.judge(kind, before, made) or what
         told.counts["inputs"] += 1
         told.counts[what] += 1
-        if what in BAD:
+        if what in (*BAD, wellformed.ANOTHER):
             told.examples.append(f"{what}: {kind} {number}: {how} of {victim.name}: {words}")
     return told
 

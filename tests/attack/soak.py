@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import re
 import signal
@@ -36,7 +37,8 @@ from support import traces as t  # noqa: E402
 # What memory may grow by after the first tenth: an allocator's own movement, measured over hours.
 FREE_BYTES = 8 << 20
 WARM_UP = 0.1  # of the time
-MIB = 1 << 20
+PARTS = 20
+KIB, MIB = 1 << 10, 1 << 20
 
 
 @dataclass
@@ -47,8 +49,18 @@ class Grown:
     memory: list[int] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
     threads: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
 
-    def read(self, pid: int) -> None:
+    def write(self, folder: Path) -> None:
+        """A table of all readings, for who wants to draw them."""
+        lines = [
+            "\t".join(map(str, row))
+            for row in zip(self.seconds, self.memory, self.files, self.threads, strict=True)
+        ]
+        text = "\n".join(["second\tmemory_bytes\tfiles\tthreads", *lines, ""])
+        (folder / f"{self.name}.tsv").write_text(text)
+
+    def read(self, pid: int, second: float) -> None:
         """Append what /proc says now."""
         with contextlib.suppress(OSError, StopIteration, ValueError):
             status = Path(f"/proc/{pid}/status").read_text()
@@ -56,6 +68,7 @@ class Grown:
             self.memory.append(int(re.findall(r"VmRSS:\s+(\d+)", status)[0]) << 10)
             self.threads.append(int(re.findall(r"Threads:\s+(\d+)", status)[0]))
             self.files.append(files)
+            self.seconds.append(round(second, 1))
 
     def judge(self) -> list[str]:
         """What is wrong, as sentences."""
@@ -73,6 +86,24 @@ class Grown:
             wrong.append(f"{self.name}: files grew from {min(files)} to {max(files)}")
         return wrong
 
+    def find_slope(self) -> tuple[float, float]:
+        """How memory grows after the beginning, in bytes an hour, and the error of that.
+
+        Of a line through means of 20 parts of the second half: single readings depend on each
+        other, and windows of half an hour are full then. The error is twice the standard error.
+        """
+        begin = len(self.memory) // 2
+        size = (len(self.memory) - begin) // PARTS
+        if not size or len(self.seconds) != len(self.memory):
+            return math.nan, math.nan
+        starts = range(begin, begin + PARTS * size, size)
+        at = [statistics.fmean(self.seconds[s : s + size]) / 3600 for s in starts]
+        held = [statistics.fmean(self.memory[s : s + size]) for s in starts]
+        slope, level = statistics.linear_regression(at, held)
+        left = sum((y - slope * x - level) ** 2 for x, y in zip(at, held, strict=True))
+        spread = sum((x - statistics.fmean(at)) ** 2 for x in at)
+        return slope, 2 * math.sqrt(left / (PARTS - 2) / spread)
+
     def format_line(self) -> str:
         """Memory, files and threads: least and greatest after the beginning."""
         begin = max(int(len(self.memory) * WARM_UP), 1)
@@ -83,7 +114,9 @@ class Grown:
             )
             for least, greatest in [(min(values[begin:]), max(values[begin:]))]
         ]  # fmt: skip
-        return f"{self.name:<8}{', '.join(parts)}, {len(self.memory)} readings"
+        slope, error = self.find_slope()
+        told = f"{slope / KIB:+.0f} ± {error / KIB:.0f} KiB/h"
+        return f"{self.name:<8}{', '.join(parts)}, {told}, {len(self.memory)} readings"
 
 
 def ask(url: str, until: float, counts: list[int], answers: list[int]) -> None:
@@ -150,7 +183,7 @@ def soak(seconds: float, folder: Path) -> tuple[list[Grown], list[str]]:
             thread.start()
         while time.monotonic() < until:
             for one, pid in zip(grown, (watcher, server), strict=True):
-                one.read(pid)
+                one.read(pid, seconds - (until - time.monotonic()))
             time.sleep(max(min(1.0, seconds / 60), 0.05))
         for thread in threads:
             thread.join(60)
@@ -164,11 +197,14 @@ def soak(seconds: float, folder: Path) -> tuple[list[Grown], list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--readings", type=Path, help="a folder for tables of all readings")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sightline-soak-") as place:
         grown, wrong = soak(args.seconds, Path(place))
     for one in grown:
         print(one.format_line())
+        if args.readings:
+            one.write(args.readings)
     print("\n".join(wrong) or "nothing grew")
     return int(bool(wrong))
 

@@ -246,6 +246,38 @@ def test_nobody_is_heard_without_a_token(tmp_path: Path) -> None:
         assert own.service.store.list_live() == []
 
 
+def test_a_link_signs_nobody_in(own: Own) -> None:
+    """Sent by somebody else, it would begin their session: what is tagged then is tagged as them.
+
+    The page says whose token it is, and asks; another site's form is refused.
+    """
+    for role in ("user", "admin"):
+        reply = own.ask(f"/enter?token={TOKENS[role]}", None)
+        assert (reply.status, "Set-Cookie" in reply.headers) == (200, False)
+        assert b"Sign in as" in reply.body
+    for headers in ({"Origin": "http://evil.example"}, {"Sec_Fetch_Site": "cross-site"}):
+        reply = own.post("/enter", None, {"token": TOKENS["user"]}, Host="127.0.0.1", **headers)
+        assert (reply.status, "Set-Cookie" in reply.headers) == (403, False)
+
+
+def test_floods_of_jobs_and_series_are_refused(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sender hears 503; who asks is answered, and what was there goes on."""
+    monkeypatch.setattr("sightline.cluster.store._MOST_JOBS", 20)
+    monkeypatch.setattr("sightline.cluster.store._MOST_SERIES", 20)
+    jobs = [own.send_json("/api/jobs/start_job/", write_start(n, at=NOW)) for n in range(8, 38)]
+    assert [reply.status for reply in jobs] == [201] * 19 + [503] * 11
+    lines = [f"cpu_load,hostname=x{n} value=1".encode() for n in range(30)]
+    points = [own.ask("/write", "ingest", "POST", line) for line in lines]
+    assert [reply.status for reply in points] == [204] * 20 + [503] * 10
+    stop = {"jobId": 8, "cluster": "c1", "stopTime": NOW + 1, "jobState": "failed"}
+    assert own.send_json("/api/jobs/stop_job/", stop).status == 200
+    own.service.store.checkpoint()
+    again = own.send_json("/api/jobs/start_job/", write_start(99, at=NOW))
+    assert again.status == 201
+    own.service.store.checkpoint(now_s=time.time() + 40 * 86_400)
+    assert own.ask("/write", "ingest", "POST", lines[29]).status == 204
+
+
 def test_floods_of_requests_that_are_refused(own: Own, tmp_path: Path) -> None:
     """Guessed tokens, and connections that say nothing: who has a token is still heard."""
     for n in range(FLOOD):

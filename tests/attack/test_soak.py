@@ -69,6 +69,18 @@ def test_growth_is_seen_and_noise_is_not() -> None:
     assert len(Grown("c", [1], [1], [1]).judge()) == 1
 
 
+def test_the_slope_of_memory_is_that_of_its_readings() -> None:
+    """2 MiB an hour below noise of 1 MiB; and none."""
+    seconds = [10.0 * n for n in range(360)]
+    noise = [n % 3 * MIB // 2 for n in range(360)]
+    for rate in (0, 2):
+        memory = [
+            int(100 * MIB + rate * MIB * s / 3600 + n) for s, n in zip(seconds, noise, strict=True)
+        ]
+        slope, error = Grown("a", memory, [9] * 360, [4] * 360, seconds).find_slope()
+        assert abs(slope - rate * MIB) <= error < 0.5 * MIB
+
+
 @pytest.mark.timing
 @pytest.mark.skipif(sys.platform != "linux", reason="what /proc says")
 def test_watch_and_serve_answer_for_a_while(nvml_library: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sightline.cluster import shelf, store
-from sightline.cluster.journal import Journal, list_files, read_records
+from sightline.cluster.journal import Gap, Journal, list_files, read_records
 from sightline.cluster.points import PointReader
 from sightline.cluster.search import Search, Wanted
 from sightline.cluster.store import DoubleError, FullError, Keeping, Store
@@ -145,21 +146,103 @@ def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
     assert len(shelf.list_parts(kept.root, shelf.JOBS)) <= 4  # what was replaced is gone
 
 
-def test_the_log_is_read_to_its_first_damage(tmp_path):
+def test_the_log_is_read_around_its_damage(tmp_path):
+    """Of a changed byte the record that it lies in is missing, and is a gap, and no other."""
     journal = Journal(tmp_path, 1)
     for n in range(5):
         journal.sync(journal.append(b"P", bytes([n]) * 50))
     journal.close()
     (_, path), whole = list_files(tmp_path)[0], list_files(tmp_path)[0][1].read_bytes()
+    records = [(b"P", bytes([n]) * 50) for n in range(5)]
     for end in range(0, len(whole), 7):
         path.write_bytes(whole[:end])
-        found = list(read_records(path))
-        assert found == [(b"P", bytes([n]) * 50) for n in range(end // 59)]
+        begin = end - end % 59
+        rest = [Gap(begin, end - begin, is_end=True)] if end > begin else []
+        assert list(read_records(path)) == [*records[: end // 59], *rest]
     for place in range(0, len(whole), 11):
         damaged = bytearray(whole)
         damaged[place] ^= 0x10
         path.write_bytes(damaged)
-        assert len(list(read_records(path))) == place // 59
+        n = place // 59
+        gap = Gap(59 * n, 59, is_end=n == 4)
+        assert list(read_records(path)) == [*records[:n], gap, *records[n + 1 :]]
+
+
+def test_damage_of_the_log_takes_what_it_lies_in_and_is_said(tmp_path):
+    """A changed byte in the middle dropped all that was sent after it, without a word."""
+    kept = Store(tmp_path)
+    for n in range(5):
+        push(kept, ("n1",), 1, at=10 * n)
+    kept._journal.close()
+    kept._guard.close()
+    path = list_files(tmp_path / "journal")[0][1]
+    whole = path.read_bytes()
+    places = [place for place, record in _list_places(whole) if record == b"P"]
+    damaged = bytearray(whole)
+    damaged[places[2] + 20] ^= 1
+    path.write_bytes(damaged)
+    kept = Store(tmp_path)
+    assert kept.live_samples == 8  # two metrics
+    (said,) = kept.losses
+    assert "damaged in 1 places" in said
+    kept.checkpoint()
+    assert path.with_suffix(".damaged").read_bytes() == damaged
+    kept.close()
+    again = Store(tmp_path)
+    assert again.losses == []
+    assert len(read_values(again)) == 4
+    again.close()
+
+
+def _list_places(data):
+    place = 0
+    while place < len(data):
+        yield place, data[place + 8 : place + 9]
+        place += 8 + int.from_bytes(data[place : place + 4], "little")
+
+
+def test_series_are_let_go(tmp_path):
+    """A series of a node that is gone for ever counted for ever: at 2,000,000 none was taken."""
+    kept = Store(tmp_path, Keeping(samples_days=2))
+    push(kept, ("n1", "n2"), 1)
+    kept.checkpoint()
+    push(kept, ("n2",), 1, at=10)
+    kept.checkpoint(now_s=time.time() + 3 * 86_400)  # n2 has a sample in memory
+    assert (kept.live_series, kept.list_hosts("c1")) == (2, ["n2"])  # two metrics
+    push(kept, ("n3", "n1"), 1, at=20)
+    assert kept.live_series == 6
+    kept._journal.close()  # as after a kill
+    kept._guard.close()
+    again = Store(tmp_path, Keeping(samples_days=2))
+    assert again.list_hosts("c1") == ["n1", "n2", "n3"]
+    for host, times in (("n1", 2), ("n2", 2), ("n3", 1)):
+        found = again.read_samples("c1", [host], 0, 2**62)
+        assert (host, found.height) == (host, 2 * times)
+    again.close()
+
+
+def test_a_checkpoint_that_fails_gives_no_number_twice(tmp_path, monkeypatch):
+    """The series was let go before; the log behind it gives its number to another one."""
+    kept = Store(tmp_path, Keeping(samples_days=2))
+    push(kept, ("n1", "n2"), 1)
+    kept.checkpoint()
+
+    def fail(*_):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept, "_commit", fail)
+        with pytest.raises(OSError, match="full"):
+            kept.checkpoint(now_s=time.time() + 3 * 86_400)
+    assert kept.live_series == 0
+    push(kept, ("n3", "n2"), 1, at=10)
+    kept._journal.close()
+    kept._guard.close()
+    again = Store(tmp_path, Keeping(samples_days=2))
+    found = again.read_samples("c1", ["n1", "n2", "n3"], 0, 2**62)
+    found = found.filter(found["metric"] == "cpu_load")
+    assert found["host"].to_list() == ["n1", "n2", "n2", "n3"]
+    again.close()
 
 
 def test_old_days_go(tmp_path):
@@ -190,6 +273,27 @@ def test_too_much_that_cannot_be_written_is_refused(kept, monkeypatch):
     with pytest.raises(FullError):
         push(kept, ("n1", "n2"), 1)
     assert read_values(kept) == {}
+
+
+def test_more_jobs_than_any_cluster_runs_are_refused(kept, monkeypatch):
+    """Also of those that ended and wait for a checkpoint, and of a few that are very large."""
+    monkeypatch.setattr(store, "_MOST_JOBS", 2)
+    start(kept, 1)
+    start(kept, 2)
+    stop(kept, 1)
+    with pytest.raises(FullError):
+        start(kept, 3)
+    kept.checkpoint()
+    start(kept, 3)
+    monkeypatch.setattr(store, "_MOST_JOBS", 100)
+    monkeypatch.setattr(store, "_MOST_JOB_BYTES", 3000)
+    start(kept, 4)
+    with pytest.raises(FullError):
+        start(kept, 5, hosts=[f"node{n}" for n in range(200)])
+    monkeypatch.setattr(store, "_MOST_ENDED", 0)
+    assert not kept.is_heavy
+    stop(kept, 4)
+    assert kept.is_heavy
 
 
 def test_gpus_of_others_on_a_shared_node_are_left_out(kept):

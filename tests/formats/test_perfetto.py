@@ -76,7 +76,7 @@ def test_ranges_nest_on_their_thread(tmp_path: Path) -> None:
         (230, 230, "last", "annotation", 0, "mark", None),
     ]
     assert set(host.select("pid", "tid").rows()) == {(40, 41)}
-    assert kinds(imported) == {"unclosed_ranges": 1}
+    assert kinds(imported) == {"unclosed_ranges": 1, "unmatched_ends": 1}
     assert imported.tables["threads"].rows() == [(40, 41, "main", None)]
 
 
@@ -123,7 +123,7 @@ def test_clocks(tmp_path: Path) -> None:
     rows = imported.tables["host_ops"].select("name", "start_ns", "end_ns").rows()
     # 12 000 on clock 64 is 12 000 − 7000 + 500 = 5500 on clock 3, and 6100 on the trace's.
     assert rows == [("boot", 2_000, 8_100), ("own", 6_100, 8_100)]
-    assert kinds(imported) == {"unknown_clock": 1, "unclosed_ranges": 1}
+    assert kinds(imported) == {"unknown_clock": 1, "unclosed_ranges": 1, "unmatched_ends": 1}
 
 
 STATE = {

@@ -12,6 +12,7 @@ from sightline.formats._text_damage import (
     count_misspelt_keys,
     is_nearly,
     is_noise,
+    is_spliced,
     note_foreign_bytes,
 )
 
@@ -50,9 +51,9 @@ def test_control_characters_are_counted() -> None:
 
 def test_lines_that_end_within_a_head() -> None:
     heads = ["[2026-05-27 20:14:33 TP0] Decode batch"]
-    cut = ["[2026-05-27 2", "[2026-05-28 21:00:00 TP1] Dec"]
-    whole = ["[2026-05-27 20:14:33] ready", "[20", "", "Decode batch", heads[0]]
-    assert count_cut([*cut, *whole], heads) == 2
+    cut = ["[2026-05-27 2", "[2026-05-28 21:00:00 TP1] Dec", "[20"]
+    whole = ["[2026-05-27 20:14:33] ready", "[2", "", "Decode batch", heads[0]]
+    assert count_cut([*cut, *whole], heads) == 3
 
 
 @pytest.mark.parametrize(
@@ -88,3 +89,21 @@ def test_a_name_is_misspelt_only_where_the_known_one_is_missing() -> None:
     known = ("mean", "max")
     assert count_misspelt(["mean", "mexn", "max"], known) == 0
     assert count_misspelt(["mexn", "max"], known) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "is_one"),
+    [
+        ("hostnamaccelerators", True),
+        ("memory_headevice_id", True),
+        ("code_object_id", False),  # a word of its own: its parts meet at a mark
+        ("kernelName", False),
+        ("hostname", False),
+    ],
+)
+def test_names_that_became_one(word: str, is_one: bool) -> None:
+    known = {
+        "hostname", "accelerators", "memory_health", "device_id", "code_object_offset",
+        "correlation_id", "object_id", "kernelId", "lastName",
+    }  # fmt: skip
+    assert is_spliced(word, known - {word}, known) is is_one

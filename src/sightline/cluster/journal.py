@@ -2,23 +2,29 @@
 
 Files NUMBER.wal of records: length and CRC-32 of what follows, a letter for its kind, its bytes. A
 record counts once `sync` came back. Several threads that wait at a time share one fsync. Of a
-record that was cut off by a kill nothing is read; nobody was told that it was kept.
+record that was cut off by a kill nothing is read; nobody was told that it was kept. Damage in the
+middle takes the records that it lies in, and none behind them.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import struct
 import threading
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 _HEAD = struct.Struct("<II")
 _FILE = re.compile(r"(\d{12})\.wal")
 _MOST = 1 << 28  # bytes of a record: ours; a batch is 64 MiB at most
+# How the bytes of a record of ours begin: a letter, and of all but samples an object.
+_BEGINS = re.compile(rb"P|[A-Z]\{")
+_TRIED = 4  # times a file's bytes are summed while the next whole record is looked for
 
 
 class Journal:
@@ -100,17 +106,63 @@ def list_files(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(match[1]), path) for match, path in found if match)
 
 
-def read_records(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Kind and bytes of each record, up to the first that is damaged or cut off."""
+@dataclass(frozen=True)
+class Gap:
+    """Bytes of a log that are no record; `is_end`: no whole record comes behind them."""
+
+    begin: int
+    size: int
+    is_end: bool
+
+
+def read_records(path: Path) -> Iterator[tuple[bytes, bytes] | Gap]:
+    """Kind and bytes of each whole record, and each gap between them."""
     with path.open("rb") as file:
-        while len(head := file.read(_HEAD.size)) == _HEAD.size:
-            length, check = _HEAD.unpack(head)
-            if not 1 <= length <= _MOST:
-                return
-            body = file.read(length)
-            if len(body) < length or zlib.crc32(body) != check:
-                return
-            yield body[:1], body[1:]
+        if not os.fstat(file.fileno()).st_size:
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            place = 0
+            while place < len(data):
+                end = _find_end(data, place)
+                if end is None:
+                    found = _find_record(data, place + 1)
+                    yield Gap(place, (found or len(data)) - place, is_end=found is None)
+                    if found is None:
+                        return
+                    place = found
+                    continue
+                yield data[place + 8 : place + 9], data[place + 9 : end]
+                place = end
+
+
+def _find_end(data: mmap.mmap, begin: int) -> int | None:
+    """Where the record that begins here ends; None where none that is whole does."""
+    if begin + _HEAD.size > len(data):
+        return None
+    length, check = _HEAD.unpack_from(data, begin)
+    end = begin + _HEAD.size + length
+    if not 1 <= length <= _MOST or end > len(data):
+        return None
+    return end if zlib.crc32(data[begin + _HEAD.size : end]) == check else None
+
+
+def _find_record(data: mmap.mmap, begin: int) -> int | None:
+    """The next place at which a whole record begins.
+
+    What only looks like one is summed in vain: of bytes that somebody chose so, up to four times
+    the file.
+    """
+    left = _TRIED * len(data)
+    for match in _BEGINS.finditer(data, begin + _HEAD.size):
+        start = match.start() - _HEAD.size
+        length = _HEAD.unpack_from(data, start)[0]
+        if 1 <= length <= min(_MOST, len(data) - match.start()):
+            left -= length
+            if left < 0:
+                return None
+            if _find_end(data, start) is not None:
+                return start
+    return None
 
 
 def sync_folder(folder: Path) -> None:

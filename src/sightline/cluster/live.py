@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 import numpy as np
 import polars as pl
@@ -17,30 +18,78 @@ _JOIN = 512  # blocks of single requests that become one
 
 
 class SeriesTable:
-    """All series that were seen, numbered from 0."""
+    """The series that are known, numbered from 0, and when each was last seen, in s since 1970.
 
-    def __init__(self, known: Iterable[Series] = ()) -> None:
-        self.rows: list[Series] = []
+    A number whose series was let go is given again.
+    """
+
+    def __init__(
+        self, known: Iterable[Series | None] = (), seen: Sequence[int] = (), now_s: int = 0
+    ) -> None:
+        self.rows: list[Series | None] = []
         self._numbers: dict[Series, int] = {}
         self._by_host: dict[tuple[str, str], list[int]] = {}
-        for one in known:
-            self.add(one)
+        self._free: dict[int, None] = {}
+        self._seen = np.zeros(1024, np.int64)
+        for number, one in enumerate(known):
+            self.put(number, one, seen[number] if number < len(seen) else now_s)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        """How many are known."""
+        return len(self._numbers)
 
     def find(self, series: Series) -> int | None:
         """Its number; None of one that is new."""
         return self._numbers.get(series)
 
-    def add(self, series: Series) -> int:
-        """Its number, a new one if need be."""
-        number = self._numbers.get(series)
-        if number is None:
-            number = self._numbers[series] = len(self.rows)
-            self.rows.append(series)
+    def list_next(self, count: int) -> list[int]:
+        """The numbers that the next so many series get."""
+        free = list(islice(self._free, count))
+        return [*free, *range(len(self.rows), len(self.rows) + count - len(free))]
+
+    def put(self, number: int, series: Series | None, now_s: int) -> None:
+        """Give a number to a series; None: to none. Raises ValueError beyond the next number."""
+        if number > len(self.rows):
+            raise ValueError("series are missing")
+        if number == len(self.rows):
+            self.rows.append(None)
+            self._free[number] = None
+            if number == len(self._seen):
+                self._seen = np.concatenate([self._seen, np.zeros(number, np.int64)])
+        self._seen[number] = now_s
+        if self.rows[number] == series:
+            return
+        self._let_go([number])
+        if series is not None:
+            self._let_go([n for n in (self._numbers.get(series),) if n is not None])
+            self._numbers[series] = number
+            self.rows[number] = series
             self._by_host.setdefault((series.cluster, series.host), []).append(number)
-        return number
+            del self._free[number]
+
+    def mark(self, numbers: np.ndarray, now_s: int) -> None:
+        """Samples of these came in."""
+        self._seen[numbers] = now_s
+
+    def list_seen(self) -> list[int]:
+        """When each number was last seen, in s since 1970."""
+        return [int(second) for second in self._seen[: len(self.rows)]]
+
+    def has_all(self, numbers: np.ndarray) -> bool:
+        """Whether each of these is the number of a series."""
+        if not len(numbers):
+            return True
+        if not 0 <= numbers.min() <= numbers.max() < len(self.rows):
+            return False
+        return not self._free or not np.isin(numbers, list(self._free)).any()
+
+    def drop_idle(self, before_s: int, held: Samples) -> int:
+        """Let go of the series that were not seen since, and have no sample in memory."""
+        idle = self._seen[: len(self.rows)] < before_s
+        if not idle.any():
+            return 0
+        held.unmark(idle)
+        return self._let_go(np.flatnonzero(idle).tolist())
 
     def list_hosts(self, cluster: str) -> list[str]:
         """The nodes of a cluster, by name."""
@@ -49,6 +98,24 @@ class SeriesTable:
     def list_of(self, cluster: str, hosts: Iterable[str]) -> list[int]:
         """The numbers of all series of some nodes."""
         return [n for host in hosts for n in self._by_host.get((cluster, host), ())]
+
+    def _let_go(self, numbers: Iterable[int]) -> int:
+        hosts = set()
+        count = 0
+        for number in numbers:
+            row = self.rows[number]
+            if row is not None:
+                del self._numbers[row]
+                self.rows[number], self._free[number] = None, None
+                hosts.add((row.cluster, row.host))
+                count += 1
+        for host in hosts:
+            left = [n for n in self._by_host[host] if self.rows[n] is not None]
+            if left:
+                self._by_host[host] = left
+            else:
+                del self._by_host[host]
+        return count
 
 
 class Samples:
@@ -66,6 +133,11 @@ class Samples:
             large = [b for b in self._blocks if len(b[0]) >= 1 << 20]
             small = [b for b in self._blocks if len(b[0]) < 1 << 20]
             self._blocks = [*large, _join(small)]
+
+    def unmark(self, marks: np.ndarray) -> None:
+        """Set the marks of all series that have a sample here to false."""
+        for numbers, _, _ in self._blocks:
+            marks[numbers] = False
 
     def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All of it, in no order."""
@@ -90,7 +162,9 @@ def make_frame(
     Of samples of one series at one time the last that came in counts.
     """
     used, at = np.unique(numbers, return_inverse=True)
-    rows = [table.rows[n] for n in used.tolist()]
+    rows = [row for n in used.tolist() if (row := table.rows[n]) is not None]
+    if len(rows) < len(used):
+        raise ValueError("samples are of no series")
     order = sorted(range(len(rows)), key=lambda n: rows[n][1:5])
     rank = np.empty(len(rows), np.int64)
     rank[order] = np.arange(len(rows))
@@ -112,6 +186,23 @@ def make_frame(
 def empty_frame() -> pl.DataFrame:
     """No sample."""
     return pl.DataFrame(schema=_SCHEMA)
+
+
+def encode_samples(numbers: np.ndarray, times: np.ndarray, values: np.ndarray) -> bytes:
+    """A block for the log: how many, then the three columns."""
+    count = len(numbers).to_bytes(4, "little")
+    return count + numbers.tobytes() + times.tobytes() + values.tobytes()
+
+
+def decode_samples(data: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of `encode_samples`: numbers, times, values."""
+    count = int.from_bytes(data[:4], "little")
+    first, second = 4 + 4 * count, 4 + 12 * count
+    return (
+        np.frombuffer(data[4:first], np.int32),
+        np.frombuffer(data[first:second], np.int64),
+        np.frombuffer(data[second:], np.float64),
+    )
 
 
 def _join(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import threading
 import time
@@ -37,8 +38,22 @@ from sightline.cluster.documents import (
     read_stop,
     split_key,
 )
-from sightline.cluster.journal import Journal, list_files, read_records, sync_file, sync_folder
-from sightline.cluster.live import Samples, SeriesTable, empty_frame, make_frame
+from sightline.cluster.journal import (
+    Gap,
+    Journal,
+    list_files,
+    read_records,
+    sync_file,
+    sync_folder,
+)
+from sightline.cluster.live import (
+    Samples,
+    SeriesTable,
+    decode_samples,
+    empty_frame,
+    encode_samples,
+    make_frame,
+)
 from sightline.cluster.names import Series, is_cluster
 from sightline.cluster.points import Batch
 from sightline.cluster.verdicts import JOB_SCHEMA, PROBLEM_SCHEMA, describe
@@ -55,12 +70,17 @@ MOST_LIVE = 10_000_000
 # What is refused: checkpoints fail, as on a full disk.
 _MOST_UNSAVED = 4 * MOST_LIVE
 _MOST_SERIES = 2_000_000
+# Ours: the largest sites run tens of thousands of jobs at a time. Also of those whose end never
+# comes, and of those that wait for a checkpoint.
+_MOST_JOBS, _MOST_JOB_BYTES = 200_000, 1 << 30
+_MOST_ENDED = 20_000  # that wait for a checkpoint
+_IDLE_DAYS = 400  # how long a series without a sample is known where samples are kept for ever
 _SCATTERED = 24  # files of a day before they become one
 _BATCH = 2_000  # jobs whose series are in memory at once while they are written
 
 
 class FullError(Exception):
-    """Nothing more is taken: too much could not be written to the disk, or too many series."""
+    """Nothing more is taken: too much could not be written, or there is too much of it."""
 
 
 class DoubleError(RequestError):
@@ -111,10 +131,16 @@ class Store:
         self._samples = Samples()
         self._older: Samples | None = None  # what a checkpoint is writing
         self._ended: dict[str, Known] = {}
+        self.losses: list[str] = []  # what of the log could not be read, as sentences
         held = self._read_checkpoint()
         self._committed: int = held["number"]
-        self._series = SeriesTable(Series(*row) for row in held["series"])
-        self._running = {known.key: known for known in map(decode_known, held["running"])}
+        known = (Series(*row) if row is not None else None for row in held["series"])
+        self._series = SeriesTable(known, held.get("seen", ()), int(time.time()))
+        self._running: dict[str, Known] = {}
+        self._weights: dict[str, int] = {}  # bytes of what was said of each job in memory
+        self._weight = 0
+        for payload in held["running"]:
+            self._begin_job(decode_known(payload), len(payload))
         self._journal = self._recover()
 
     # -- what comes in ------------------------------------------------------------------------
@@ -130,28 +156,35 @@ class Store:
             new = list(dict.fromkeys(s for s in batch.series if self._series.find(s) is None))
             if len(self._series) + len(new) > _MOST_SERIES:
                 raise FullError(f"there are {_MOST_SERIES:,} series already")
+            now_s = int(time.time())
             if new:
-                note = json.dumps({"first": len(self._series), "rows": new})
+                given = self._series.list_next(len(new))
+                note = json.dumps({"numbers": given, "rows": new})
                 self._journal.append(_SERIES, note.encode())
-                for one in new:
-                    self._series.add(one)
+                for number, one in zip(given, new, strict=True):
+                    self._series.put(number, one, now_s)
             find = self._series.find
             numbers = np.array([find(s) for s in batch.series], np.int32)
-            ticket = self._journal.append(_POINTS, _encode(numbers, times, values))
+            self._series.mark(numbers, now_s)
+            ticket = self._journal.append(_POINTS, encode_samples(numbers, times, values))
             self._samples.add(numbers, times, values)
             journal = self._journal
         journal.sync(ticket)
 
     def start_job(self, document: Any) -> str:
-        """A job began; its key. Raises RequestError, DoubleError for one that is there."""
+        """A job began; its key. Raises RequestError, DoubleError (it is there), FullError."""
         known = read_start(document)
+        payload = known.encode()
         with self._lock:
             if known.key in self._running or known.key in self._ended:
                 raise DoubleError(f"job {known.row['job_id']} began already")
             if self._is_kept(known.key):
                 raise DoubleError(f"job {known.row['job_id']} ended already")
-            ticket = self._journal.append(_START, known.encode())
-            self._running[known.key] = known
+            count = len(self._running) + len(self._ended)
+            if count >= _MOST_JOBS or self._weight + len(payload) > _MOST_JOB_BYTES:
+                raise FullError(f"{count:,} jobs run, or ended and are not written yet")
+            ticket = self._journal.append(_START, payload)
+            self._begin_job(known, len(payload))
             self.changes += 1
         self._journal.sync(ticket)
         return known.key
@@ -209,8 +242,13 @@ class Store:
 
     @property
     def live_series(self) -> int:
-        """Series that were seen."""
+        """Series that are known."""
         return len(self._series)
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether so much is in memory that a checkpoint is due."""
+        return self.live_samples > MOST_LIVE or len(self._ended) > _MOST_ENDED
 
     def list_hosts(self, cluster: str) -> list[str]:
         """The nodes of a cluster that samples came from."""
@@ -276,20 +314,21 @@ class Store:
 
     # -- checkpoints --------------------------------------------------------------------------
 
-    def checkpoint(self, more: Mapping[str, Job] | None = None) -> None:
+    def checkpoint(self, more: Mapping[str, Job] | None = None, now_s: float | None = None) -> None:
         """Write what is in memory as Parquet, and drop the log up to here. Raises OSError."""
         with self._sealing:
             with self._lock:
                 number = self._journal.rotate()
                 self._older, self._samples = self._samples, Samples()
+                self._drop_idle(self._older, time.time() if now_s is None else now_s)
                 ended = dict(self._ended)
                 running = [known.encode() for known in self._running.values()]
-                series = list(self._series.rows)
+                series, seen = list(self._series.rows), self._series.list_seen()
             try:
                 self._write_samples(number)
                 self._write_jobs(number, ended, more or {})
                 dropped = self._join_days(number)
-                self._commit(number, series, running, dropped)
+                self._commit(number, (series, seen), running, dropped)
             except BaseException:
                 with self._lock:  # nothing is lost: all of it is in the log, and in memory
                     older, self._older = self._older, None
@@ -301,6 +340,7 @@ class Store:
                 self._committed, self._older = number, None
                 for key in ended:
                     del self._ended[key]
+                    self._weight -= self._weights.pop(key, 0)
                 old, self._dropped = self._dropped, set(dropped)
                 self.changes += 1
             self._journal.drop(number)
@@ -355,9 +395,13 @@ class Store:
             if number <= self._committed:
                 path.unlink()
                 continue
+            gaps = []
             try:
-                for kind, payload in read_records(path):
-                    self._replay(kind, payload)
+                for record in read_records(path):
+                    if isinstance(record, Gap):
+                        gaps.append(record)
+                    else:
+                        self._replay(*record)
             except (ValueError, KeyError, TypeError) as error:
                 raise InputError(
                     f"{path} cannot be read",
@@ -365,28 +409,62 @@ class Store:
                     hint=f"What was sent since the last checkpoint is in {folder} alone. To go on "
                     "without it, move its files elsewhere.",
                 ) from error
+            self._tell_gaps(path, gaps)
         return Journal(folder, last + 1)
+
+    def _tell_gaps(self, path: Path, gaps: list[Gap]) -> None:
+        """Say what is no record, and keep the file of it beyond the next checkpoint."""
+        if not gaps:
+            return
+        lost = sum(gap.size for gap in gaps)
+        if len(gaps) == 1 and gaps[0].is_end:
+            self.losses.append(
+                f"{path.name} of the log ends with {lost:,} bytes of a record that is not whole: "
+                "after a kill its sender was not told that it is kept"
+            )
+            return
+        kept = path.with_suffix(".damaged")
+        with contextlib.suppress(FileExistsError):
+            kept.hardlink_to(path)
+        self.losses.append(
+            f"{path.name} of the log is damaged in {len(gaps)} places: {lost:,} bytes could not be "
+            f"read, and what was sent in them is missing; the file stays as {kept.name}"
+        )
 
     def _replay(self, kind: bytes, payload: bytes) -> None:
         if kind == _SERIES:
             held = json.loads(payload)
-            if held["first"] > len(self._series):
-                raise ValueError("series are missing")
-            for row in held["rows"]:
-                self._series.add(Series(*row))
+            numbers = held["numbers"] if "numbers" in held else itertools.count(held["first"])
+            for number, row in zip(numbers, held["rows"], strict=False):
+                self._series.put(number, Series(*row), int(time.time()))
         elif kind == _POINTS:
-            numbers, times, values = _decode(payload)
+            numbers, times, values = decode_samples(payload)
             # Of a series that is not known here, or of another one: both are worse than no sample.
-            if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self._series):
-                raise ValueError("samples are of series that are missing")
+            if not self._series.has_all(numbers):
+                raise ValueError("series are missing that samples are of")
+            self._series.mark(numbers, int(time.time()))
             self._samples.add(numbers, times, values)
         elif kind == _START:
-            known = decode_known(payload)
-            self._running[known.key] = known
+            self._begin_job(decode_known(payload), len(payload))
         elif kind == _END:
             note = json.loads(payload)
             if note["key"] in self._running:
                 self._finish(note["key"], note["state"], note["end_ns"])
+
+    def _begin_job(self, known: Known, weight: int) -> None:
+        self._running[known.key] = known
+        self._weight += weight - self._weights.get(known.key, 0)
+        self._weights[known.key] = weight
+
+    def _drop_idle(self, held: Samples, now_s: float) -> None:
+        """Let go of series that nothing came of for as long as samples are kept.
+
+        Of a day only where there are so many that new ones would soon be refused.
+        """
+        days = self.keeping.samples_days or _IDLE_DAYS
+        if len(self._series) > _MOST_SERIES // 2:
+            days = 1
+        self._series.drop_idle(int(now_s) - days * 86_400, held)
 
     def _finish(self, key: str, state: str, end_ns: int) -> None:
         known = self._running.pop(key)
@@ -438,8 +516,10 @@ class Store:
         if older is None or not older.count:
             return
         numbers, times, values = older.columns()
-        clusters = {c: n for n, c in enumerate({row.cluster for row in self._series.rows})}
-        of = np.array([clusters[row.cluster] for row in self._series.rows], np.int32)[numbers]
+        rows = list(self._series.rows)
+        clusters = {c: n for n, c in enumerate({row.cluster for row in rows if row is not None})}
+        known = [-1 if row is None else clusters[row.cluster] for row in rows]
+        of = np.array(known, np.int32)[numbers]
         days = times // _DAY_NS
         for name, code in clusters.items():
             for day in np.unique(days[of == code]).tolist():
@@ -489,12 +569,17 @@ class Store:
         return replaced
 
     def _commit(
-        self, number: int, series: list[Series], running: list[bytes], dropped: list[str]
+        self,
+        number: int,
+        series: tuple[list[Series | None], list[int]],
+        running: list[bytes],
+        dropped: list[str],
     ) -> None:
         held = {
             "version": _VERSION,
             "number": number,
-            "series": series,
+            "series": series[0],
+            "seen": series[1],
             "running": running,
             "dropped": dropped,
         }
@@ -509,18 +594,3 @@ class Store:
 
 def _check(data: bytes) -> bytes:
     return zlib.crc32(data).to_bytes(4, "little")
-
-
-def _encode(numbers: np.ndarray, times: np.ndarray, values: np.ndarray) -> bytes:
-    count = len(numbers).to_bytes(4, "little")
-    return count + numbers.tobytes() + times.tobytes() + values.tobytes()
-
-
-def _decode(data: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    count = int.from_bytes(data[:4], "little")
-    first, second = 4 + 4 * count, 4 + 12 * count
-    return (
-        np.frombuffer(data[4:first], np.int32),
-        np.frombuffer(data[first:second], np.int64),
-        np.frombuffer(data[second:], np.float64),
-    )

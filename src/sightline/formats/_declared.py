@@ -33,7 +33,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
         suffixes=('.json',),
-        version=2,
+        version=3,
         source='https://github.com/ai-dynamo/aiperf',
     ),
     Importer(
@@ -43,7 +43,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header with all_smi_version, or objects with schema, timestamp, hostname, gpus',
         suffixes=('.ndjson', '.ndjson.zst', '.ndjson.gz', '.json'),
-        version=2,
+        version=3,
         source='https://github.com/lablup/all-smi/tree/main/src/record',
     ),
     Importer(
@@ -53,7 +53,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as timestamp,gpu,gfx_activity, or objects with gpu, usage, power',
         suffixes=('.csv', '.json', '.txt', '.log'),
-        version=2,
+        version=3,
         source='https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html',
     ),
     Importer(
@@ -63,7 +63,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as __rec=node,id=8,…, or JSON with data, columns and nodes',
         suffixes=('.cali', '.json'),
-        version=2,
+        version=3,
         source='https://software.llnl.gov/Caliper/',
     ),
     Importer(
@@ -83,7 +83,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with cluster.json and a meta.json of each job',
         suffixes=(),
-        version=2,
+        version=3,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
         find_folders=_find_folders_by('clustercockpit'),
         anchors=('meta.json', 'data.json', 'data.json.gz', 'data.json.zst'),
@@ -95,7 +95,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a SQLite file with a table job (hpc_user, …) or jobs (meta_json, data_json)',
         suffixes=('.db', '.sqlite', '.sqlite3'),
-        version=2,
+        version=3,
         source='https://github.com/ClusterCockpit/cc-backend/tree/master/pkg/archive',
     ),
     Importer(
@@ -105,7 +105,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
         suffixes=('.json', '.input'),
-        version=2,
+        version=3,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
     ),
     Importer(
@@ -115,7 +115,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xff\\xfe[^\\n]+;\\x00|\\xfe\\xff[^\\n]+\\x00;)', b'^(?!\\s*[\\[{]\\s*[\\[{\\"}])(?:[^\\n;\\x00]+;){200}'),
         looks_like="lines of 'frame;frame;frame count'",
         suffixes=('.folded', '.collapsed', '.folded.gz', '.collapsed.gz'),
-        version=5,
+        version=6,
         source='https://github.com/brendangregg/FlameGraph',
     ),
     Importer(
@@ -137,7 +137,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-CUPTI',
         suffixes=('.cupti',),
-        version=4,
+        version=5,
         source='docs/formats/cupti.md',
     ),
     Importer(
@@ -147,7 +147,7 @@ IMPORTERS = (
         weak=(),
         looks_like='an object with DCGM Diagnostic, or a table with Diagnostic and Result',
         suffixes=('.json', '.txt', '.log'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html',
     ),
     Importer(
@@ -157,7 +157,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a text with the heading DeepSpeed Flops Profiler',
         suffixes=('.txt', '.log'),
-        version=2,
+        version=3,
         source='https://www.deepspeed.ai/tutorials/flops-profiler/',
     ),
     Importer(
@@ -167,7 +167,7 @@ IMPORTERS = (
         weak=(),
         looks_like='columns of emissions.csv, or start_time,window_name,elapsed_time, or Time,Power',
         suffixes=('.csv',),
-        version=3,
+        version=4,
         source='https://mlco2.github.io/codecarbon/output.html, https://ml.energy/zeus/measure/',
     ),
     Importer(
@@ -177,7 +177,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that begins with "schema": "1.1.0-chakra.0.0.4"',
         suffixes=('.json', '.json.gz'),
-        version=2,
+        version=3,
         source='https://github.com/mlcommons/chakra/blob/main/USER_GUIDE.md',
     ),
     Importer(
@@ -197,7 +197,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as [{"health_check": "check_dcgmi_diag", "result": 2, …}]',
         suffixes=('.json', '.jsonl', '.log', '.txt'),
-        version=1,
+        version=2,
         source='https://github.com/facebookresearch/gcm/blob/main/gcm/schemas/health_check/log.py',
     ),
     Importer(
@@ -207,7 +207,7 @@ IMPORTERS = (
         weak=(),
         looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
         suffixes=('.log', '.txt'),
-        version=2,
+        version=3,
         source='https://github.com/wilicc/gpu-burn',
     ),
     Importer(
@@ -227,7 +227,7 @@ IMPORTERS = (
         weak=(),
         looks_like='### Kernel/Shader execution-time profile generated by GTPin ###, or what its other tools begin with',
         suffixes=('.txt', '.out', '.log'),
-        version=1,
+        version=2,
         source='https://www.intel.com/content/www/us/en/developer/articles/tool/gtpin.html',
     ),
     Importer(
@@ -237,7 +237,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "guidellm_version" and "benchmarks"',
         suffixes=('.json',),
-        version=2,
+        version=3,
         source='https://github.com/vllm-project/guidellm',
     ),
     Importer(
@@ -247,7 +247,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with meta.db and profile.db, or with experiment.xml',
         suffixes=('.xml',),
-        version=1,
+        version=2,
         source='https://gitlab.com/hpctoolkit/hpctoolkit',
         anchors=('meta.db', 'profile.db'),
     ),
@@ -268,7 +268,7 @@ IMPORTERS = (
         weak=(),
         looks_like="Inductor's output_code.py (# AOT ID: …), or a log that TORCH_TRACE wrote",
         suffixes=('.log', '.txt'),
-        version=2,
+        version=3,
         source='https://docs.pytorch.org/docs/main/torch.compiler_inductor_provenance.html',
     ),
     Importer(
@@ -278,7 +278,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a pprof profile with the values allocations and space',
         suffixes=('.prof', '.pb.gz', '.pb'),
-        version=1,
+        version=2,
         source='https://docs.jax.dev/en/latest/device_memory_profiling.html',
     ),
     Importer(
@@ -288,7 +288,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines with NVRM: Xid (PCI:0000:3b:00): 79, …',
         suffixes=('.log', '.txt', '.out'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/deploy/xid-errors/',
     ),
     Importer(
@@ -340,7 +340,7 @@ IMPORTERS = (
         weak=(),
         looks_like="lines of JSON with 'ncclProfileColl' or 'ProfilerLifecycle'",
         suffixes=('.jsonl', '.json', '.log'),
-        version=2,
+        version=3,
         source='https://github.com/NVIDIA/nccl/tree/master/plugins/profiler',
     ),
     Importer(
@@ -370,7 +370,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a CSV table with the columns ID, Process ID, Process Name; Kernel Name above Address, Source; or ncu's printed sections",
         suffixes=('.csv', '.csv.gz', '.txt', '.log', '.out'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html',
     ),
     Importer(
@@ -380,7 +380,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=6,
+        version=7,
         source='docs/formats/ncu.md',
     ),
     Importer(
@@ -390,7 +390,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …',
         suffixes=('.log', '.txt', '.out'),
-        version=3,
+        version=4,
         source='https://github.com/Azure/azurehpc-health-checks',
     ),
     Importer(
@@ -434,7 +434,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Start (ns), Duration (ns), CorrId … Strm, Name, or a folder of such files',
         suffixes=('.csv',),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts',
     ),
     Importer(
@@ -454,7 +454,7 @@ IMPORTERS = (
         weak=(),
         looks_like='GPU instance profiles, or GPU 0 Profile ID 19 Placements:',
         suffixes=('.txt', '.log', '.out'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/datacenter/tesla/mig-user-guide/',
     ),
     Importer(
@@ -464,7 +464,7 @@ IMPORTERS = (
         weak=(),
         looks_like='GPU 0: NVIDIA H100 (UUID: …), and below it Link 0: 26.562 GB/s or Replay Errors: 0',
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -474,7 +474,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04',
         suffixes=('.txt', '.log', '.out'),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -484,7 +484,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the line ==============NVSMI LOG==============',
         suffixes=('.txt', '.log', '.out'),
-        version=5,
+        version=6,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -494,7 +494,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a matrix GPU0 GPU1 … CPU Affinity, with NV12, PIX, SYS',
         suffixes=('.txt', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -504,7 +504,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the element nvidia_smi_log',
         suffixes=('.xml',),
-        version=6,
+        version=7,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(
@@ -526,7 +526,7 @@ IMPORTERS = (
         weak=(),
         looks_like='SQLite with the tables StringTable and CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL',
         suffixes=('.nvprof', '.nvvp'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#export-import',
     ),
     Importer(
@@ -567,7 +567,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a version of 1, sizes, and CUPS at byte 44',
         suffixes=('.dat',),
-        version=1,
+        version=2,
         source='https://docs.nvidia.com/cupti/main/main.html#cupti-pc-sampling-api',
         proven='files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote of values of ours; never seen: one that was recorded on a GPU',
     ),
@@ -588,7 +588,7 @@ IMPORTERS = (
         weak=(b'^# ========\\n# captured on',),
         looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
         suffixes=('.perf.txt', '.linux-perf.txt', '.perf-script'),
-        version=3,
+        version=4,
         source='https://man7.org/linux/man-pages/man1/perf-script.1.html',
     ),
     Importer(
@@ -598,7 +598,7 @@ IMPORTERS = (
         weak=(),
         looks_like="lines 'command pid [cpu] time: sched:sched_switch: ...' without frames",
         suffixes=('.perf-trace.txt',),
-        version=3,
+        version=4,
         source='https://man7.org/linux/man-pages/man1/perf-script.1.html',
     ),
     Importer(
@@ -619,7 +619,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the columns System Time, RDTSC, Elapsed Time (sec)',
         suffixes=('.csv',),
-        version=2,
+        version=3,
         source='https://www.intel.com/content/www/us/en/developer/articles/tool/power-gadget.html',
     ),
     Importer(
@@ -629,7 +629,7 @@ IMPORTERS = (
         weak=(),
         looks_like='*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)',
         suffixes=('.txt', '.log'),
-        version=2,
+        version=3,
         source='powermetrics(1)',
     ),
     Importer(
@@ -639,7 +639,7 @@ IMPORTERS = (
         weak=(b'(?:\\A|\\n)(?:DCGM_FI_\\w+|dcgm_\\w+|nvidia_smi_\\w+)\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)XPU_TIMER_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)nccl_\\w*(?:bus_bandwidth|exec_time)_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+'),
         looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
         suffixes=('.metrics', '.prom', '.ini', '.txt', '.json'),
-        version=9,
+        version=10,
         source='https://prometheus.io/docs/instrumenting/exposition_formats/',
     ),
     Importer(
@@ -669,7 +669,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines of JSON with "traceEvents" whose events have a "call_stack"',
         suffixes=('.chrome_trace', '.json'),
-        version=3,
+        version=4,
         source='https://github.com/triton-lang/triton/tree/main/third_party/proton',
     ),
     Importer(
@@ -700,7 +700,7 @@ IMPORTERS = (
         weak=(),
         looks_like='an object with card0, card1, …, or a header such as device,GPU use (%)',
         suffixes=('.json', '.csv', '.txt', '.log'),
-        version=3,
+        version=4,
         source='https://rocm.docs.amd.com/projects/rocm_smi_lib/en/latest/',
     ),
     Importer(
@@ -720,7 +720,7 @@ IMPORTERS = (
         weak=(),
         looks_like='SQLite with tables such as rocpd_kernel_dispatch_…',
         suffixes=('.db', '.rocpd'),
-        version=3,
+        version=4,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocpd-output-format.html',
     ),
     Importer(
@@ -730,7 +730,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "code": rows of instructions with their source, hits and stalls',
         suffixes=('.json', '.json.gz'),
-        version=2,
+        version=3,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -740,7 +740,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Dispatch_ID, GPU_ID, Grid_Size, or a folder with pmc_perf.csv',
         suffixes=('.csv', '.csv.gz'),
-        version=2,
+        version=3,
         source='https://rocm.docs.amd.com/projects/rocprofiler-compute',
         anchors=('pmc_perf.csv', 'sysinfo.csv'),
     ),
@@ -751,7 +751,7 @@ IMPORTERS = (
         weak=(),
         looks_like='SQLite with tables such as compute_kernel_metric_value',
         suffixes=('.db',),
-        version=2,
+        version=3,
         source='https://rocm.docs.amd.com/projects/rocprofiler-compute',
     ),
     Importer(
@@ -771,7 +771,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id',
         suffixes=('.csv',),
-        version=4,
+        version=5,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -781,7 +781,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Kind, Agent_Id or Domain, Function, or a folder of such files',
         suffixes=('.csv',),
-        version=6,
+        version=7,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -791,7 +791,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that begins with rocprofiler-sdk-tool',
         suffixes=('.json',),
-        version=4,
+        version=5,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -801,7 +801,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.',
         suffixes=('.log', '.txt', '.out'),
-        version=4,
+        version=5,
         source='https://docs.vllm.ai/en/latest/usage/metrics.html',
     ),
     Importer(
@@ -811,7 +811,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
         suffixes=('.json', '.jsonl'),
-        version=2,
+        version=3,
         source='https://docs.vllm.ai/en/latest/cli/bench/serve.html',
     ),
     Importer(
@@ -851,7 +851,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-STACK',
         suffixes=('.stacks',),
-        version=2,
+        version=3,
         source='src/sightline/core/model/stack_file.py',
     ),
     Importer(
@@ -861,7 +861,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a line of names such as JobID|State|Start|End|AllocTRES, as sacct -P prints it',
         suffixes=('.txt', '.sacct', '.csv', '.psv', '.log'),
-        version=2,
+        version=3,
         source='https://slurm.schedmd.com/sacct.html',
     ),
     Importer(
@@ -871,7 +871,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobs": [{"job_id": …, "association": …}]}, as sacct --json prints it',
         suffixes=('.json',),
-        version=2,
+        version=3,
         source='https://slurm.schedmd.com/rest_api.html',
     ),
     Importer(
@@ -881,7 +881,7 @@ IMPORTERS = (
         weak=(),
         looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://slurm.schedmd.com/scontrol.html',
     ),
     Importer(
@@ -891,7 +891,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as # gpu pwr gtemp, or #Entity SMACT',
         suffixes=('.txt', '.log', '.out'),
-        version=5,
+        version=6,
         source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
     ),
     Importer(
@@ -921,7 +921,7 @@ IMPORTERS = (
         weak=(),
         looks_like='objects with time, cpu_usage, gpu_usage:0, gpu_temperature:0',
         suffixes=('.jsonl', '.json'),
-        version=2,
+        version=3,
         source='https://microsoft.github.io/superbenchmark/docs/superbench-config',
     ),
     Importer(
@@ -961,7 +961,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a pickle or JSON with 'pg_config' and 'entries'",
         suffixes=('.json', '.pkl', '.pickle'),
-        version=3,
+        version=4,
         source='https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html',
     ),
     Importer(
@@ -971,7 +971,7 @@ IMPORTERS = (
         weak=(),
         looks_like='JSON that starts with {"format": "sightline-torch-memory"',
         suffixes=('.json', '.json.gz'),
-        version=4,
+        version=5,
         source='https://docs.pytorch.org/docs/stable/torch_cuda_memory.html',
     ),
     Importer(
@@ -1001,7 +1001,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a pickle with 'segments' and 'device_traces'",
         suffixes=('.pickle', '.pkl', '.pickle.gz', '.pkl.gz'),
-        version=3,
+        version=4,
         source='https://docs.pytorch.org/docs/stable/torch_cuda_memory.html',
     ),
     Importer(
@@ -1011,7 +1011,7 @@ IMPORTERS = (
         weak=(),
         looks_like='lines of JSON with "event_type": "compilation" or "launch"',
         suffixes=('.ndjson', '.ndjson.gz'),
-        version=3,
+        version=4,
         source='https://github.com/meta-pytorch/tritonparse',
     ),
     Importer(
@@ -1031,7 +1031,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Kernel, GlobalInstanceId, SubDeviceId, GpuTime[ns]',
         suffixes=('.csv', '.txt'),
-        version=2,
+        version=3,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
     ),
     Importer(
@@ -1061,7 +1061,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a table with the columns Function and CPU Time, or Computing Task: Total Time',
         suffixes=('.csv', '.tsv', '.txt'),
-        version=2,
+        version=3,
         source='https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/current/hotspots-report.html',
     ),
     Importer(
@@ -1094,7 +1094,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a header such as Timestamp, DeviceId, GPU Utilization (%)',
         suffixes=('.csv', '.txt', '.log'),
-        version=2,
+        version=3,
         source='https://intel.github.io/xpumanager/smi_user_guide.html',
     ),
     Importer(
@@ -1104,7 +1104,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"device_id": 0, "core_temperature": {"status": "OK", …}}, or its table',
         suffixes=('.json', '.txt', '.log'),
-        version=1,
+        version=2,
         source='https://intel.github.io/xpumanager/2.0/xpu-smi/health.html',
     ),
     Importer(
@@ -1114,7 +1114,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"measurements": [{"power_limit": …, or columns power_limit, time_per_epoch',
         suffixes=('.json', '.csv'),
-        version=1,
+        version=2,
         source='https://ml.energy/zeus/optimize/',
     ),
 )

@@ -74,6 +74,10 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
         device_op_id=pl.int_range(pl.len(), dtype=pl.Int64)
     )
     memory, unfreed = _list_memory(records.allocations, numbers)
+    odd = records.allocations.filter(~pl.col("action").is_in(_ACTIONS).fill_null(False)).height
+    if odd:
+        text = "rows of allocations say nothing that is known of what was done: they were left out"
+        notes.append(Quality("damaged_values", "warning", text, odd))
     if unfreed:
         text = "frees of memory whose allocation was not recorded: their size is not known"
         notes.append(Quality("unknown_free", "info", text, unfreed))
@@ -281,6 +285,9 @@ def _add_call(frame: pl.DataFrame, calls: pl.DataFrame, name: str) -> pl.DataFra
     by = [] if nameless else ["pid"]
     row = find_first_rows(calls, frame, "correlation_id", by)
     return frame.with_columns(calls.get_column("host_op_id").gather(row).alias(name))
+
+
+_ACTIONS = ("ALLOC", "FREE", "REALLOC", "RECLAIM")
 
 
 def _list_memory(frame: pl.DataFrame, numbers: dict[int, int]) -> tuple[pl.DataFrame, int]:

@@ -21,7 +21,8 @@ from sightline.core.units import INT64_MAX
 
 # '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
 _NUMBER = re.compile(
-    r"^\(?\s*(?:(0x[0-9a-fA-F]{1,16})|([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?))\s*([A-Za-z%/]*)\s*\)?$"
+    r"^\(?\s*(?:(0x[0-9a-fA-F]{1,16})|([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?))\s*([A-Za-z%/]*)\s*\)?$",
+    re.ASCII,
 )
 # DCGM's ways to write that there is no value: of int64 (and more), of int32 and of doubles
 # (dcgm_structs.h, DCGM_INT64_BLANK and the three after each).
@@ -48,7 +49,10 @@ class Cell(NamedTuple):
 
 @dataclass
 class Samples:
-    """Rows of `counters`, and the devices that they are of."""
+    """Rows of `counters`, and the devices that they are of.
+
+    `always_says`: the tool writes a word where there is no value (N/A), never nothing or NaN.
+    """
 
     devices: dict[str, int] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
@@ -58,7 +62,9 @@ class Samples:
     _columns: list[pl.DataFrame] = field(default_factory=list)
     # By what a tool calls it: texts that are no number, and how many numbers it had.
     _odd: Counter[str] = field(default_factory=Counter)
+    _silent: int = 0  # cells in which a tool that always says something says nothing
     _read: set[str] = field(default_factory=set)
+    always_says: bool = False
 
     def number_device(self, known_as: str, number: int | None = None) -> int:
         """A device's number: its own, else in the order in which they come."""
@@ -81,7 +87,7 @@ class Samples:
         """A value as a tool prints it; no row, and False, where it is no number."""
         found = read_number(text) if isinstance(text, str) else (float(text), "")
         if found is None or not math.isfinite(found[0]):
-            self._odd[peer] += is_odd(str(text))
+            self._odd[peer] += self._is_odd(str(text))
             return False
         self._read.add(peer)
         value, own = found
@@ -95,7 +101,16 @@ class Samples:
 
     def count_odd(self, peer: str, text: object) -> None:
         """Count a value that was not added, where it is no tool's word for none."""
-        self._odd[peer] += is_odd(str(text))
+        self._odd[peer] += self._is_odd(str(text))
+
+    def _is_odd(self, text: str) -> bool:
+        if self.always_says and _SAYS_NOTHING.match(text):
+            self._silent += 1
+            return False
+        found = is_odd(text)
+        # Of a metric that has no other number it is one all the same, if it has a digit.
+        self._silent += found and self.always_says and _DIGIT.search(text) is not None
+        return found and not (self.always_says and _DIGIT.search(text))
 
     def _pack_rows(self) -> None:
         """Columns take a third of the memory that tuples do."""
@@ -205,14 +220,14 @@ class Samples:
         is_number = numbers.is_finite().fill_null(False)
         self._read.update(peers.filter(is_number).unique().to_list())
         for peer, text in zip(peers.filter(~is_number), texts.filter(~is_number), strict=True):
-            self._odd[peer] += text is None or is_odd(text)
+            self._odd[peer] += text is None or self._is_odd(text)
 
     def note_gaps(self) -> list[Quality]:
         """A note on cells of metrics with numbers that are themselves none.
 
         A metric whose cells are all words is no measurement, and no loss.
         """
-        bad = sum(count for peer, count in self._odd.items() if peer in self._read)
+        bad = sum(count for peer, count in self._odd.items() if peer in self._read) + self._silent
         if not bad:
             return []
         text = "values are no numbers where others of the same name are: they were left out"
@@ -282,6 +297,8 @@ _NO_VALUE = re.compile(
 )
 
 
+_DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*$", re.ASCII)  # a word with a digit, and no list
+_SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
 
 
@@ -294,7 +311,7 @@ def is_odd(text: str) -> bool:
     found = read_number(plain)
     if found is not None:
         return not math.isfinite(found[0])
-    return not _NO_VALUE.match(plain) and not _LEVEL.match(plain)
+    return not (_NO_VALUE.match(plain) or _LEVEL.match(plain)) or plain == "."
 
 
 def read_number(text: str) -> tuple[float, str] | None:
@@ -378,12 +395,12 @@ def read_csv_texts(text: str, quality: list[Quality], *, quote: str | None = '"'
 
 def note_ragged_lines(text: str, quote: str | None = '"') -> list[Quality]:
     """A note on lines of a table that have another number of cells than its first."""
-    lines = text.splitlines()
+    lines = text.rstrip().splitlines()  # blank ones behind the last are nothing
     if quote is None or quote not in text:
-        counts = [line.count(",") for line in lines if line]
+        counts = [line.count(",") for line in lines]
     else:
         try:
-            counts = [len(cells) - 1 for cells in csv.reader(lines, quotechar=quote) if cells]
+            counts = [len(cells) - 1 for cells in csv.reader(lines, quotechar=quote)]
         except csv.Error:
             return []
     odd = sum(count != counts[0] for count in counts)

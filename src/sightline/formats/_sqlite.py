@@ -14,6 +14,7 @@ import re
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +28,12 @@ from sightline.core.model.cache_folder import open_cache_folder
 from sightline.core.model.declare import Quality
 from sightline.core.text import make_printable
 from sightline.errors import DamagedError
+from sightline.formats._sqlite_pages import count_foreign_pages
 
 # What reading a damaged file raises: SQLite's own error, or its message if that is no UTF-8.
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
+_MOST_KEYS = 100_000  # of those that name nothing, are counted
 _CHECKED_BYTES = 64 << 20  # a second's work
 SPAN_ROWS = 100_000  # lost at most where a part of the file is damaged
 _LARGEST_VALUE = 256 << 20
@@ -88,8 +91,10 @@ class SqliteFile:
         if self._merged is not None:
             self._merged.cleanup()
 
-    def note_structure(self) -> list[Quality]:
+    def note_structure(self, *, is_altered: bool = False) -> list[Quality]:
         """What SQLite itself finds wrong with the file's pages, rows and orders.
+
+        `is_altered`: its tool adds columns to tables that have rows, which then have fewer.
 
         Damage can leave a file in which every table is read without an error, and rows are gone.
         Larger files are not checked: that would read all of them once more.
@@ -102,10 +107,36 @@ class SqliteFile:
             found = [str(error)]
         found = [line for line in found if line != "ok"]
         if not found:
-            return []
+            return self._note_foreign_pages(is_altered) + self._note_lost_keys()
         words = make_printable(found[0])[:200]
         text = f"SQLite finds the file damaged, rows may be missing: {words}"
         return [Quality("damaged_database", "error", text, len(found))]
+
+    def _note_foreign_pages(self, is_altered: bool) -> list[Quality]:
+        count = 0
+        with contextlib.suppress(*FAILURES, OSError, IndexError):
+            count = count_foreign_pages(self._db, self.path, is_altered=is_altered)
+        if not count:
+            return []
+        text = "pages hold rows of another table than theirs: rows are missing, and some are wrong"
+        return [Quality("damaged_database", "error", text, count)]
+
+    def _note_lost_keys(self) -> list[Quality]:
+        """Rows that name a row of another table that is not there, by the keys that are declared.
+
+        A tool may leave such rows behind without any damage.
+        """
+        lost: Counter[str] = Counter()
+        with contextlib.suppress(*FAILURES):
+            for row in self._db.execute("PRAGMA foreign_key_check"):
+                lost[str(row[0])] += 1
+                if lost.total() >= _MOST_KEYS:
+                    break
+        if not lost:
+            return []
+        shown = ", ".join(sorted(map(make_printable, lost))[:3])
+        text = f"rows of {shown} name rows of other tables that are not there"
+        return [Quality("missing_rows", "warning", text, lost.total())]
 
     @property
     def tables(self) -> list[str]:
@@ -207,7 +238,9 @@ class SqliteFile:
         if column in self.columns(table):
             name = quote_name(column)
             sql = f"SELECT rowid, CAST({name} AS {kind}) FROM {self._sql(table)}"  # noqa: S608
-            yield from self._fetch(table, f"{sql} WHERE {name} IS NOT NULL")
+            # A damaged file may have rows that are null all the same.
+            found = self._fetch(table, f"{sql} WHERE {name} IS NOT NULL")
+            yield from (row for row in found if row[1] is not None)
 
     def _fetch(self, table: str, sql: str) -> Iterator[tuple[Any, ...]]:
         """Rows up to the first that cannot be read."""

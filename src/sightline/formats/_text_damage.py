@@ -23,6 +23,7 @@ _LOOKED_AT = 200  # characters of a line
 _MOST_ODD = 20_000  # a text in which more lines have such marks is one whose lines have them
 _FEW_TEXTS_HAVE = b"!$^`~?@\\#&*{}'+"
 _LEAST_RARE, _LEAST_MARKS, _LEAST_CHANGES = 2, 5, 0.55
+_LEAST_SPLICE = 8  # characters of two names that became one
 _LEAST_KEY = 5  # characters: shorter keys of a tool are often one character apart
 _WORDS = bytes(c for c in range(256) if chr(c).isalnum() or c > 126)
 _KINDS = bytes(
@@ -38,10 +39,20 @@ def note_text_damage(data: bytes) -> list[Quality]:
     """
     notes = []
     # The brackets of JSON and XML say themselves that they are whole.
-    if data and data[-1:] not in b"\n\r" and not data.rstrip().endswith((b"}", b"]", b">")):
+    is_closed = data.lstrip()[:1] in (b"{", b"[", b"<") and data.rstrip()[-1:] in (b"}", b"]", b">")
+    if data and data[-1:] not in b"\n\r" and not is_closed:
         text = "the text ends within a line: if it was cut off there, what followed is missing"
         notes.append(Quality("open_end", "info", text))
     return [*notes, *note_foreign_bytes(data)]
+
+
+def note_blank_lines(text: str) -> list[Quality]:
+    """That a text of a tool which writes no blank lines has some: lines may be gone there."""
+    count = sum(not line.strip() for line in text.splitlines())
+    if not count:
+        return []
+    said = "lines are blank, of which the tool writes none: something may have stood there"
+    return [Quality("blank_lines", "info", said, count)]
 
 
 def note_foreign_bytes(data: bytes) -> list[Quality]:
@@ -87,7 +98,7 @@ def is_noise(line: bytes) -> bool:
     return changes >= _LEAST_CHANGES * (len(kinds) - 1)
 
 
-def count_cut(lines: Iterable[str], heads: Iterable[str], least: int = 4) -> int:
+def count_cut(lines: Iterable[str], heads: Iterable[str], least: int = 3) -> int:
     """How many lines end within what others begin with, told by the shape of these heads.
 
     "[2026-05-27 20:1" is the beginning of a head such as "[2026-05-27 20:14:33] Decode": any digit
@@ -130,6 +141,36 @@ def is_nearly(word: str, known: str) -> bool:
     return any(word == known[: at + part] + known[at:] for at in range(len(known) - part + 1))
 
 
+def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> bool:
+    """Whether a word is the beginning of a missing name and the end of another one.
+
+    What lay between two names is gone then: `hostnamaccelerators` of a document of JSON. Also
+    where the beginning is of a name that is not known, but no word of its own.
+    """
+    if len(word) < _LEAST_SPLICE:
+        return False
+    for end in known:
+        common = _count_common(word[::-1], end[::-1])
+        if common < _LEAST_KEY - 1:
+            continue
+        if end in missing and common == len(end) >= _LEAST_SPLICE and word[: -len(end)].isalnum():
+            return True
+        for begin in missing:
+            head = _count_common(word, begin)
+            if 0 < head < len(begin) and head < len(word) <= head + common:
+                # A word of its own has its parts meet at a mark or a capital: `code_object_id`.
+                seams = range(max(len(word) - common, 1), head + 1)
+                if not any("_" in word[at - 1 : at + 1] or word[at].isupper() for at in seams):
+                    return True
+    return False
+
+
+def _count_common(one: str, other: str) -> int:
+    """How many characters two texts have in common from their beginnings on."""
+    length = min(len(one), len(other))
+    return next((n for n in range(length) if one[n] != other[n]), length)
+
+
 def note_misspelt_keys(document: Any, known: frozenset[str]) -> list[Quality]:
     """The note on keys of a document that are nearly the tool's (count_misspelt_keys)."""
     return note_names(count_misspelt_keys(document, known))
@@ -166,20 +207,31 @@ def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
 
 def _holds_names(value: Any) -> bool:
     """Whether it is an object or a list; an id in an object of its own, {"handle": 3}, is none."""
-    return isinstance(value, list) or (isinstance(value, dict) and len(value) > 1)
+    if isinstance(value, dict) and len(value) == 1:
+        return isinstance(next(iter(value.values())), dict | list)
+    return isinstance(value, dict | list) and bool(value)
 
 
 @lru_cache(maxsize=4096)
 def _count_in_shape(keys: tuple[str, ...], known: frozenset[str]) -> int:
     """The same of one object's keys: most objects of a document have the same."""
     searched = [key for key in known.difference(keys) if len(key) >= _LEAST_KEY]
-    return count_misspelt([key for key in keys if key not in known], searched)
+    return count_misspelt([key for key in keys if key not in known], searched, known)
 
 
-def count_misspelt(words: Collection[str], known: Collection[str]) -> int:
-    """How many words are nearly a known one that is missing: what it named was not read."""
+def count_misspelt(
+    words: Collection[str], known: Collection[str], others_known: Collection[str] = ()
+) -> int:
+    """How many words are nearly a known one that is missing: what it named was not read.
+
+    `others_known` are those that are there, with whose ends a word may end.
+    """
     missing = [one for one in known if one not in words]
     if not missing:
         return 0
     others = [word for word in words if word not in known]
-    return sum(any(is_nearly(word, one) for one in missing) for word in others)
+    every = {*known, *others_known}
+    return sum(
+        any(is_nearly(word, one) for one in missing) or is_spliced(word, missing, every)
+        for word in others
+    )

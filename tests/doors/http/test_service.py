@@ -140,6 +140,9 @@ def test_a_browser_signs_in_and_out(own):
     assert own.ask("/enter?token=short").status == 403
     assert own.ask(f"/enter?token={TOKENS['ingest']}").status == 403
     reply = own.ask(f"/enter?token={TOKENS['user']}")
+    assert (reply.status, "Set-Cookie" in reply.headers) == (200, False)
+    assert b"Sign in as ada" in reply.body
+    reply = own.post("/enter", None, {"token": TOKENS["user"]})
     assert (reply.status, reply.headers["Location"]) == (303, "/")
     cookie = reply.headers["Set-Cookie"]
     assert "HttpOnly" in cookie

@@ -14,7 +14,7 @@ from sightline.cluster.notes import Notes
 from sightline.cluster.points import PointReader
 from sightline.cluster.running import Running
 from sightline.cluster.search import Search
-from sightline.cluster.store import MOST_LIVE, LimitsOf, Store
+from sightline.cluster.store import LimitsOf, Store
 from sightline.cluster.tracing import MakeReport, Tracer
 from sightline.core.model.run import Run
 from sightline.core.whole_file import write_whole
@@ -50,6 +50,8 @@ class ClusterService:
                 config.store, config.keeping, limits or read_limits(config.sources.limits)
             )
             opened.callback(self.store.close)
+            for lost in self.store.losses:
+                say(f"the store: {lost}")
             self.running = Running(self.store)
             self.search = Search(self.store, self.running)
             opened.callback(self.search.close)
@@ -111,8 +113,7 @@ class ClusterService:
         written, cleaned = time.monotonic(), 0.0
         while not self._ended.wait(_TICK_S):
             now = time.monotonic()
-            is_full = self.store.live_samples > MOST_LIVE
-            if now - written > _CHECKPOINT_S or is_full:
+            if now - written > _CHECKPOINT_S or self.store.is_heavy:
                 self._try("the store", self.store.checkpoint)
                 written = time.monotonic()
             if now - cleaned > _OLD_S:

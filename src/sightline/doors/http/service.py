@@ -287,7 +287,10 @@ class Service:
         return go(f"/job?{urlencode({'id': key})}")
 
     def _enter(self, request: Request) -> Reply:
-        """A token, given once in a form or an address, begins a session."""
+        """A token in a form of ours begins a session; one in an address asks for that form.
+
+        A link that somebody else sends would begin their session, and what is typed then is theirs.
+        """
         if request.method == "POST":
             if _is_foreign(request):
                 return say(403, "the request comes from another site")
@@ -297,6 +300,13 @@ class Service:
         visitor = find_token({"Authorization": f"Bearer {token}"}, self._rules)
         if visitor is None or visitor.role == INGEST:
             return _page(403, "Sign in", ["<p>This token is nobody's.</p>", _ENTER], _NOBODY)
+        if request.method != "POST":
+            form = (
+                '<form class="filter" method="post" action="/enter">'
+                f'<input name="token" type="hidden" value="{show(token)}">'
+                f"<button>Sign in as {show(visitor.name)}</button></form>"
+            )
+            return _page(200, "Sign in", [form], _NOBODY)
         return self._begin(visitor)
 
     def _begin(self, visitor: Visitor) -> Reply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import polars as pl
@@ -59,26 +59,38 @@ def _note_odd_cells(
     rows: pl.DataFrame, is_number: Callable[[str], bool] | None, name: str
 ) -> list[Quality]:
     """A note on cells of columns of numbers that are none, where others of the column are."""
+    if is_number is None:
+        return []
+    return note_odd_numbers(rows, [c for c in rows.columns if is_number(c)], name)
+
+
+def note_odd_numbers(rows: pl.DataFrame, columns: Iterable[str], name: str) -> list[Quality]:
+    """The same of columns that are named."""
     odd = 0
-    for column in rows.columns if is_number else ():
+    for column in columns:
         cells = rows.get_column(column)
-        if is_number is None or not is_number(column):
-            continue
         numbers = int(cells.cast(pl.Float64, strict=False).is_finite().sum())
-        odd += cells.len() - numbers if numbers and numbers < cells.len() else 0
-    text = f"{name}: cells of counters are no numbers: they are left out"
+        there = cells.len() if numbers else cells.len() - cells.null_count()
+        odd += there - numbers
+    text = f"{name}: cells of numbers are none: they are left out"
     return [Quality("damaged_values", "warning", text, odd)] if odd else []
 
 
 def _compare_lengths(data: bytes, name: str) -> list[Quality]:
     """A note where the first row has fewer values than the header names (rocprofiler #144)."""
     first = data[:65_536].decode("utf-8", "replace").replace("\0", "").splitlines()[:2]
+    if first and first[0].count('"') % 2:
+        text = f"{name}: its header has a quotation that does not end: it is damaged"
+        return [Quality("damaged_header", "error", text)]
     try:
         lengths = [len(fields) for fields in csv.reader(first)]
     except csv.Error:
         return []
-    if len(lengths) < 2 or lengths[0] <= lengths[1]:
+    if len(lengths) < 2 or lengths[0] == lengths[1] or not lengths[1]:
         return []
+    if lengths[0] < lengths[1]:
+        text = f"{name}: its header names fewer columns than its rows have: it is damaged"
+        return [Quality("damaged_header", "error", text)]
     text = (
         f"{name}: its rows have {lengths[1]} values, its header names {lengths[0]} columns: the "
         "last columns are missing, or each value stands under another's name"

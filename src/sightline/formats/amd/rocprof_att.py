@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "code": rows of instructions with their source, hits and stalls',
     suffixes=(".json", ".json.gz"),
-    version=2,
+    version=3,
     source="https://rocm.docs.amd.com/projects/rocprofiler-sdk",
 )
 

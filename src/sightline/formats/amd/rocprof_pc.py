@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=4,
+    version=5,
     source=SOURCE,
 )
 
@@ -41,11 +41,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
     )
 
 
+_STOCHASTIC = ("Instruction_Type", "Stall_Reason", "Wave_Count")
 _PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^[^:]*$", re.DOTALL)
 
 
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:
     reader = csv.DictReader(text.splitlines())
+    names = reader.fieldnames or ()
+    # What stochastic sampling writes beside whether a wave issued.
+    if "Wave_Issued_Instruction" in names:
+        yield from [(None, None) for name in _STOCHASTIC if name not in names]
     at = 1
     try:
         for row in reader:

@@ -18,7 +18,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats import _rocm
-from sightline.formats.amd._rocm_csv import read_table
+from sightline.formats.amd._rocm_csv import note_odd_numbers, read_table
 from sightline.formats.amd._rocm_programs import check_programs
 
 IMPORTER = Importer(
@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=6,
+    version=7,
     source=_rocm.SOURCE,
 )
 
@@ -56,6 +56,10 @@ _TEXTS = {
     "regions": ("Domain",),
     "scratch": ("Kind", "Operation"),
 }
+for _kind in ("dispatches", "copies", "allocations", "regions", "scratch"):
+    _TEXTS[_kind] += ("Start_Timestamp", "End_Timestamp")
+# Columns in which each row has a number.
+_COUNTED = ("Start_Timestamp", "End_Timestamp", "Counter_Value", "Allocation_Size")
 _TIMED = {"start_ns": "Start_Timestamp", "end_ns": "End_Timestamp"}
 _PLACED = _TIMED | {
     "pid": "Process_Id",
@@ -108,6 +112,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             text = f"{path.name} has no column {', '.join(lacking)}"
             notes.append(Quality("missing_columns", "warning", text))
             frame = frame.with_columns(pl.lit(None, pl.String).alias(c) for c in lacking)
+        counted = [c for c in _COUNTED if c in frame.columns]
+        notes += note_odd_numbers(frame, counted, path.name)
         if "Process_Id" not in frame.columns:  # it is in the file's name, unless that was chosen
             found = re.match(r"(\d+)_", path.name)
             frame = frame.with_columns(Process_Id=pl.lit(found[1] if found else None, pl.String))

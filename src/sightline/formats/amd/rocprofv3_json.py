@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that begins with rocprofiler-sdk-tool",
     suffixes=(".json",),
-    version=4,
+    version=5,
     source=_rocm.SOURCE,
 )
 
@@ -270,7 +270,7 @@ class _Process:
         }
         for kind in ("pc_sample_stochastic", "pc_sample_host_trap"):
             for entry in self._list(kind):
-                record, at = _dict(entry.get("record")), entry.get("inst_index", -1)
+                record, at = _dict(entry.get("record")), entry.get("inst_index")
                 dispatch = record.get("dispatch_id")
                 if not isinstance(at, int) or not isinstance(dispatch, int):
                     yield None, None

@@ -23,6 +23,12 @@ from sightline.formats.cluster._jobs import (
     seconds_to_ns,
 )
 
+COCKPIT_KEYS = frozenset((
+    "accelerators", "cluster", "duration", "energy", "exclusive", "footprint", "hostname",
+    "hwthreads", "jobId", "jobName", "jobState", "metaData", "metricConfig", "numHwthreads",
+    "numNodes", "partition", "project", "requestedMemory", "resources", "series", "startTime",
+    "statistics", "subCluster", "subClusters", "timestep", "walltime",
+))  # fmt: skip
 _SECOND = 10**9
 _SHARING = {0: "multi_user", 1: "none", 2: "single_user"}
 _FOOTPRINT = re.compile(r"^(.{1,100})_(avg|min|max)$")
@@ -116,11 +122,16 @@ def add_footprint(tables: JobTables, job: int, footprint: dict[str, Any]) -> Non
 
 def add_data(tables: JobTables, job: int, start: int | None, data: dict[str, Any]) -> None:
     """The series of a job, from `start` in ns on."""
+    tables.damaged += sum(
+        isinstance(held, dict) and not any(True for _ in _list_scopes({name: held}))
+        for name, held in data.items()
+    )
     for name, scope, held in _list_scopes(data):
         step = read_real(held.get("timestep")) or 0
         unit = read_unit(held.get("unit")) or ("", "")
         for one in held["series"][:_MOST_SERIES]:
             if not isinstance(one, dict) or not isinstance(one.get("data"), list) or step <= 0:
+                tables.damaged += 1
                 continue
             host = one.get("hostname") or one.get("node_id")
             place = (host, scope, one.get("id"))

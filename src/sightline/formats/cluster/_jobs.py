@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,6 +76,7 @@ class JobTables:
         self._series: list[tuple[dict[str, Any], int, int, np.ndarray]] = []
         self.values = 0
         self.left_out = 0
+        self.damaged = 0  # series that have no step, no values or no list of them
 
     def name(self, kind: str, given: object) -> str | None:
         """Who or where: as given where identities are kept, else `user 1`, `node 7`."""
@@ -157,12 +159,22 @@ class JobTables:
         self._series.append((about, *clock, values))
 
     def note_left_out(self) -> list[Quality]:
-        """The note on values that were too many."""
-        if not self.left_out:
-            return []
-        text = "values of series were left out: there are more than are read at once"
-        remedy = "Give fewer jobs at a time."
-        return [Quality("series_left_out", "warning", text, self.left_out, remedy)]
+        """Notes on values that were too many, and on nodes that jobs have and do not list."""
+        notes = []
+        listed = Counter(row["job_row_id"] for row in self.rows["job_nodes"])
+        of = {row["job_row_id"]: row.get("nodes") for row in self.rows["jobs"]}
+        missing = sum(max((of.get(job) or 0) - count, 0) for job, count in listed.items())
+        if missing:
+            text = "nodes of jobs are not listed, of which others of the same jobs are"
+            notes.append(Quality("missing_nodes", "warning", text, missing))
+        if self.damaged:
+            text = "series of jobs have no values, or no time between them: they were left out"
+            notes.append(Quality("damaged_series", "warning", text, self.damaged))
+        if self.left_out:
+            text = "values of series were left out: there are more than are read at once"
+            remedy = "Give fewer jobs at a time."
+            notes.append(Quality("series_left_out", "warning", text, self.left_out, remedy))
+        return notes
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables that have a row."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import zlib
 from typing import Any
 
@@ -17,6 +18,7 @@ from sightline.core.model.declare import Quality
 from sightline.formats.cluster._jobs import JobTables, read_real, read_whole
 
 _PREFIX = "JS1:"
+_PACKED = re.compile(r"\S{1,5}H4sI")  # how gzip begins in base64, behind a word that is none
 # Ours: a summary of 10,000 nodes with 8 GPUs is 5 MB; base64 of more is no comment (Slurm's are
 # 64 kB by default, SLURM_DB's longtext 4 GB).
 _MOST_PACKED, _MOST_UNPACKED = 8 << 20, 64 << 20
@@ -29,7 +31,7 @@ def decode_summary(comment: str | None) -> dict[str, Any] | str | None:
     What cannot be decoded is `damaged`.
     """
     if not comment or _PREFIX not in comment[:4096]:
-        return None
+        return "damaged" if comment and _PACKED.match(comment) else None
     packed = comment[comment.index(_PREFIX) + len(_PREFIX) :].split()
     word = packed[0] if packed else ""
     if word.lower() in ("short", "none", ""):

@@ -17,6 +17,7 @@ from sightline.formats._json import parse_json
 from sightline.formats._stacks import read_text
 from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.cluster._cockpit import (
+    COCKPIT_KEYS,
     add_cluster,
     add_data,
     add_meta,
@@ -27,12 +28,6 @@ from sightline.formats.cluster._jobs import JobTables, seconds_to_ns
 
 _META, _CLUSTER = "meta.json", "cluster.json"
 _DATA = ("data.json", "data.json.gz", "data.json.zst")
-_KEYS = frozenset((
-    "accelerators", "cluster", "duration", "energy", "exclusive", "footprint", "hostname",
-    "hwthreads", "jobId", "jobName", "jobState", "metaData", "metricConfig", "numHwthreads",
-    "numNodes", "partition", "project", "requestedMemory", "resources", "series", "startTime",
-    "statistics", "subCluster", "subClusters", "timestep", "walltime",
-))  # fmt: skip
 # Ours: as many jobs as a year of a cluster has; more is what databases are for.
 _MOST_JOBS = 200_000
 
@@ -75,7 +70,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with cluster.json and a meta.json of each job",
     suffixes=(),
-    version=2,
+    version=3,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
     anchors=(_META, *_DATA),
     find_folders=find_archives,
@@ -129,7 +124,7 @@ def _read_json(path: Path, lost: list[str]) -> Any:
     notes: list[Quality] = []
     try:
         made = parse_json(read_text(Source(path, str(path)), notes), notes)
-        notes += note_misspelt_keys(made, _KEYS)
+        notes += note_misspelt_keys(made, COCKPIT_KEYS)
     except (json.JSONDecodeError, ValueError, RecursionError, DamagedError, OSError):
         lost.append(_name(path))
         return None

@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a SQLite file with a table job (hpc_user, …) or jobs (meta_json, data_json)",
     suffixes=(".db", ".sqlite", ".sqlite3"),
-    version=2,
+    version=3,
     source="https://github.com/ClusterCockpit/cc-backend/tree/master/pkg/archive",
 )
 
@@ -69,7 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for why in file.lost.values():
             text = f"the database is damaged: what follows is left out ({why})"
             quality.append(Quality("truncated", "error", text))
-        quality += file.note_structure()
+        quality += file.note_structure(is_altered=True)
         if file.cut_off:
             text = "the database is shorter than its header says: its end is missing"
             quality.append(Quality("truncated", "error", text))

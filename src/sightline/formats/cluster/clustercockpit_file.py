@@ -12,7 +12,9 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._stacks import read_text
+from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.cluster._cockpit import (
+    COCKPIT_KEYS,
     add_cluster,
     add_data,
     add_meta,
@@ -34,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
     suffixes=(".json", ".input"),
-    version=2,
+    version=3,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
 )
 
@@ -46,6 +48,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         top = parse_json(read_text(source, quality), quality)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON ({error})") from error
+    if not is_cluster(top):
+        quality += note_misspelt_keys(top, COCKPIT_KEYS)
     tables = JobTables(keep_identity=options.keep_identity)
     if is_meta(top):
         add_meta(tables, top)

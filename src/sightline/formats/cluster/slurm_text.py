@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
@@ -41,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://slurm.schedmd.com/scontrol.html",
 )
 
@@ -61,11 +62,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     text = read_text(source, quality)
     tables = JobTables(keep_identity=options.keep_identity)
-    damaged = 0
+    damaged = damaged_blocks = 0
     for kind, fields in _split_blocks(text):
         if kind == "JobId":
             damaged += _add_job(tables, fields)
-        elif host := tables.name("node", fields["NodeName"]):
+        elif not (host := tables.name("node", fields["NodeName"])):
+            damaged_blocks += 1
+        else:
             row = {"host": host, **describe_control_node(fields)}
             tables.rows["cluster_nodes"].append(row)
     bad = sum(_add_queued(tables, line) for line in _list_queued(text))
@@ -75,6 +78,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not made:
         raise DamagedError(f"cannot read {source.given}", why="no job or node in it is whole")
     quality += note_bad_lines(bad, "lines of squeue")
+    quality += note_bad_lines(damaged_blocks + _count_odd_lines(text), "lines of scontrol")
     quality += note_damaged_summaries(damaged)
     return Imported(made, Recording("slurm", of_host=True), [*quality, NO_ZONE])
 
@@ -85,6 +89,19 @@ def _split_blocks(text: str) -> Iterator[tuple[str, dict[str, str]]]:
         kind = block.partition("=")[0]
         if kind in ("JobId", "NodeName"):
             yield kind, dict(_list_fields(block))
+
+
+def _count_odd_lines(text: str) -> int:
+    """How many indented lines of blocks have no field: `NAME=VALUE` stands in each."""
+    count, is_within = 0, False
+    lines = text.splitlines()
+    for line, below in pairwise([*lines, ""]):
+        # What is left of a block's first line: its fields stand below.
+        is_head = bool(line) and line[0].isalpha() and re.match(r" {2,}\w+=", below) is not None
+        count += is_head and "=" not in line
+        is_within = line.startswith(("JobId=", "NodeName=")) or (is_within and line[:1] == " ")
+        count += is_within and bool(line.strip()) and "=" not in line
+    return count
 
 
 def _list_fields(block: str) -> Iterator[tuple[str, str]]:

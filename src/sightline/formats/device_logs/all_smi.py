@@ -17,7 +17,11 @@ from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._samples import Samples, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._text_damage import count_misspelt_keys, note_names
+from sightline.formats._text_damage import (
+    count_misspelt,
+    count_misspelt_keys,
+    note_names,
+)
 
 IMPORTER = Importer(
     name="all_smi",
@@ -29,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header with all_smi_version, or objects with schema, timestamp, hostname, gpus",
     suffixes=(".ndjson", ".ndjson.zst", ".ndjson.gz", ".json"),
-    version=2,
+    version=3,
     source="https://github.com/lablup/all-smi/tree/main/src/record",
 )
 
@@ -137,6 +141,7 @@ def _add_reading(
                 vendors.add("nvidia" if "nvidia" in str(one.get("name")).lower() else "other")
                 _add(samples, one, fields, at, device, None)
                 if isinstance(gpm := one.get("gpm_metrics"), dict):
+                    bad += count_misspelt(list(gpm), [field for field, *_ in _OF_GPM])
                     _add(samples, gpm, _OF_GPM, at, device, None)
             else:
                 place = {"cpus": f"CPU {one.get('index', 0)}", "memory": "host"}.get(
@@ -181,6 +186,8 @@ def _add(
     for field, name, unit, factor, is_zero_none in fields:
         value = told.get(field)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            if isinstance(value, dict | list | str | bool):
+                samples.count_odd(name, str(value) or "nothing")
             continue
         if value or not is_zero_none:
             samples.add(name, float(value) * factor, at, device, place, unit)

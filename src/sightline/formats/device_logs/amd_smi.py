@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp,gpu,gfx_activity, or objects with gpu, usage, power",
     suffixes=(".csv", ".json", ".txt", ".log"),
-    version=2,
+    version=3,
     source="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
@@ -59,7 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = read_text(source, quality)
     while text.startswith("WARNING"):
         text = text.partition("\n")[2]
-    samples = Samples()
+    samples = Samples(always_says=True)
     try:
         if text.lstrip()[:1] in ("[", "{"):
             rows, columns = _read_objects(text, quality)

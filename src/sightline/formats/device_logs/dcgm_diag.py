@@ -17,6 +17,7 @@ from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._samples import note_no_times
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -36,11 +37,27 @@ IMPORTER = Importer(
     weak=(),
     looks_like="an object with DCGM Diagnostic, or a table with Diagnostic and Result",
     suffixes=(".json", ".txt", ".log"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html",
 )
 
 _STATES = {"pass": PASSED, "fail": FAILED, "warn": WARNED, "warning": WARNED, "skip": SKIPPED}
+_KEYS = frozenset(
+    (
+        "DCGM Diagnostic",
+        "test_categories",
+        "category",
+        "tests",
+        "name",
+        "results",
+        "entity_group",
+        "entity_id",
+        "status",
+        "warnings",
+        "warning",
+        "error_id",
+    )
+)
 _MOST_DEVICE, _MOST_TEXT = 1_000, 2_000
 _TABLE = re.compile(r"^\| Diagnostic +\| Result +\|", re.MULTILINE)
 _SECTION = re.compile(r"^[|+]-+ +(\S[^|+]*?) +-+\+")
@@ -68,6 +85,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why = f"it is no JSON: {error}"
             raise DamagedError(f"cannot read {source.given}", why=why) from error
         events = list(_list_results(document))
+        quality += note_misspelt_keys(document, _KEYS)
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no test in it has a result")
     quality += [note_no_times(0), *note_bad_lines(len(bad), "row of the table")]
@@ -92,9 +110,12 @@ def _list_rows(text: str, bad: list[str]) -> Iterator[CheckEvent]:
         if result := _RESULT.match(said):
             name = f"{section}/{label.lower()}".strip("/")
             numbers = re.findall(r"\d{1,3}", result[2] or "")
-            if (result[3] or "").startswith(("- GPU", ",")) or (result[2] or "").rstrip()[
-                -1:
-            ] == ",":
+            listed = (result[2] or "").strip()
+            if (
+                (result[3] or "").startswith(("- GPU", ","))
+                or listed[-1:] == ","
+                or (listed[:1] == "," or ", ," in listed)
+            ):
                 bad.append(line)  # a list of GPUs that breaks off
             devices: list[int | None] = [int(number) for number in numbers] or [None]
             state, words = _STATES[result[1].lower()], result[3] or ""

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="columns of emissions.csv, or start_time,window_name,elapsed_time, or Time,Power",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source="https://mlco2.github.io/codecarbon/output.html, https://ml.energy/zeus/measure/",
 )
 

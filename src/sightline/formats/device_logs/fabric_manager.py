@@ -46,7 +46,7 @@ _FAILS = re.compile(r"(?i)\bfail|\berror|\babort|\bfatal")
 _MORE = re.compile(r"^\s*(\w{1,40})\s*: (\S.{0,80}?)\s*$")
 # A line that is damaged or cut off has one of these still.
 _LOOKS = re.compile(r"^\[|\[tid|\[(?:INFO|NOTICE|WARN|ERR|CRIT|DEBUG)|NVSwitch|fabricmanager\[")
-_WITHIN = re.compile(r"[^\s\[].*\] \[[A-Z]+\] \[tid \d")
+_WITHIN = re.compile(r"\] \[[A-Z]{1,20}\] \[tid \d")  # behind more than a bracket
 _SWITCH = re.compile(
     r"detected NVSwitch (non-fatal|fatal) error (\d{1,6})\b.*?pci bus id ([0-9A-Fa-f:.]+)"
 )
@@ -73,7 +73,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 )
             continue
         if (found := _LINE.match(line)) is None:
-            bad += bool(_WITHIN.search(line))  # two lines in one
+            within = _WITHIN.search(line)
+            bad += within is not None and bool(line[: within.start()].strip(" \t["))
             if more and (told := _MORE.match(line)) is not None:
                 events[-1]["text"] = f"{events[-1]['text']}, {told[1]} {told[2]}"[:_MOST_TEXT]
                 more -= 1

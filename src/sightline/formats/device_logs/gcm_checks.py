@@ -18,6 +18,7 @@ from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_times
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_blank_lines
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -35,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines such as [{"health_check": "check_dcgmi_diag", "result": 2, …}]',
     suffixes=(".json", ".jsonl", ".log", ".txt"),
-    version=1,
+    version=2,
     source="https://github.com/facebookresearch/gcm/blob/main/gcm/schemas/health_check/log.py",
 )  # fmt: skip
 
@@ -49,7 +50,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     events: list[CheckEvent] = []
     bad = 0
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    quality += note_blank_lines(text)
+    for line in text.splitlines():
         if not line.lstrip().startswith(("{", "[")):
             bad += '":' in line or '"health_check' in line
             continue

@@ -21,7 +21,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
     suffixes=(".log", ".txt"),
-    version=2,
+    version=3,
     source="https://github.com/wilicc/gpu-burn",
 )
 
@@ -32,6 +32,7 @@ _RATE = re.compile(r"\(([\d.]+) Gflop/s\)")
 _COUNT = re.compile(r"^\s*(\d+)")
 _LOOKS = re.compile(
     r"proc'd:|errors:|temps:|Summary at:|Gflop/s"
+    r"|^\d+\.(?:\d*%?)?\s*$"
     r"|^\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} [\d:]{8} (?:\S+ )?\d{4}\s*$"
 )  # of a line that is damaged
 _HEAT = re.compile(r"(\d+) C")
@@ -53,6 +54,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         summary = _SUMMARY.match(line)
         if summary is None or last is None:
             is_lost = summary is None and reading is None and bool(_LOOKS.search(line))
+            is_lost = is_lost or ("Summary at" in line and summary is None)
             bad += reading is not None and _count_values(reading) is None
             bad += is_lost or (summary is not None and last is None)
             continue

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines with NVRM: Xid (PCI:0000:3b:00): 79, …",
     suffixes=(".log", ".txt", ".out"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/xid-errors/",
 )  # fmt: skip
 
@@ -41,6 +41,7 @@ _SYSLOG = re.compile(r"^([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)\b")
 _CTIME = re.compile(r"^\[?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\]?")
 # What is cut off or damaged of such a line.
 _LOOKS = re.compile(r"NVRM: Xi|: Xid|\bXid \(|SXid|NVRM: GPU .*(?:fallen|lost)|NVRM\W*$|: NVR?M?$")
+_MARK = re.compile(r"NVRM: Xid \(|: SXid \(|NVRM: GPU ")  # once in a line
 _LONGEST_HEAD = 200  # characters before the driver's words
 _MOST_TEXT = 300  # of a line that is kept
 
@@ -61,6 +62,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             elif len(line) < _LONGEST_HEAD and not _UPTIME.fullmatch(line.rstrip()):
                 others.append(line)
             continue
+        bad += len(_MARK.findall(line)) > 1
         heads.add(line[: line.find("NVRM") + 4])
         event, place, text = told
         at, is_dated = read_line_time(line)

@@ -12,6 +12,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_times
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_blank_lines
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -26,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …",
     suffixes=(".log", ".txt", ".out"),
-    version=3,
+    version=4,
     source="https://github.com/Azure/azurehpc-health-checks",
 )
 
@@ -42,7 +43,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     events: list[CheckEvent] = []
     bad = 0
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    quality += note_blank_lines(text)
+    for line in text.splitlines():
         bad += line.count("Health check") > 1
         if found := _LINE.search(line):
             gpu = _GPU.search(found[3])

@@ -19,6 +19,7 @@ from sightline.errors import DamagedError
 from sightline.formats._lines import Matched, read_utf8, split_lines
 from sightline.formats._samples import Samples, count_rounds, note_no_times, note_zone
 from sightline.formats._stacks import note_bad_lines
+from sightline.formats._text_damage import note_blank_lines
 from sightline.formats.device_logs._lost import (
     Lost,
     describe_failure,
@@ -68,6 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that have a value in each column. Raises DamagedError where none has."""
     quality: list[Quality] = []
     data = read_utf8(source, quality)
+    quality += note_blank_lines(data.rstrip().decode(errors="replace"))
     first = next((line for line in BytesIO(data) if line.strip()), b"")
     titles = [cell.strip() for cell in first.decode(errors="replace").split(",")]
     if not first:
@@ -84,7 +86,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         device = cells.texts[who].gather(rows.get_column(who)) if who else [None] * rows.height
         rows = rows.with_columns(time_ns=count_rounds(device))
     whole = rows.filter(pl.col("time_ns").is_not_null())
-    samples = Samples()
+    samples = Samples(always_says=True)
     whole = _number_devices(whole, cells.texts, told, who, samples)
     measured = {f"{n}": one for n, one in enumerate(header) if one[0] not in _NO_SAMPLES}
     samples.add_grid(whole, cells.texts, measured)

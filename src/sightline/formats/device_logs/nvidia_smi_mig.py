@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="GPU instance profiles, or GPU 0 Profile ID 19 Placements:",
     suffixes=(".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",
 )
 

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="GPU 0: NVIDIA H100 (UUID: …), and below it Link 0: 26.562 GB/s or Replay Errors: 0",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -96,11 +96,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     for line in read_text(source, quality).splitlines():
         if (heading := _GPU.match(line)) is not None:
             gpu = int(heading[1])
+            links.bad += "Link " in heading[2]  # a line of it stands behind it
             links.samples.names[gpu] = heading[2]
         elif (link := _LINK.match(line)) is not None and gpu is not None:
             links.add(gpu, int(link[1]), link[2])
         else:
-            links.bad += bool(line.strip())
+            links.bad += bool(line)  # also one of blanks, which is what is left of a link's
     if not links.samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of a link can be read")
     names = links.samples.names

@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04",
     suffixes=(".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -72,6 +72,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     samples, times, bad, cut = Samples(), 0, 0, 0
     begins = [found.start() for found in _BANNER.finditer(text)]
     lost: list[Lost] = []
+    if begins:  # rows of a table whose first line is damaged
+        bad += sum(bool(_GPU.match(line.strip())) for line in text[: begins[0]].splitlines())
     before = 0
     for number, (begin, end) in enumerate(pairwise([*begins, len(text)])):
         moments = _MOMENT.findall(text[before:begin])  # it stands above the table

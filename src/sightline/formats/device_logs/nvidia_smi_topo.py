@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a matrix GPU0 GPU1 … CPU Affinity, with NV12, PIX, SYS",
     suffixes=(".txt", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -45,6 +45,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     names: list[str] = []
     told: set[str] = set()
     joins: dict[tuple[int, int], str] = {}
+    behind: list[int] = []  # cells of each GPU's row behind those of its peers
     for line in read_text(source, quality).splitlines():
         words = _UNDERLINED.sub("", line).split()
         if not words or words[0].startswith("Legend"):
@@ -58,11 +59,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
             if len(cells) < len(names) or not all(_CELL.match(cell) for cell in cells):
                 bad += 1
             elif gpu := _GPU.match(words[0]):
+                behind.append(len(words) - len(names) - 1)
                 bad += not _add_row(samples, int(gpu[1]), names, cells, words[len(names) + 1 :])
                 peers = ((_GPU.match(name), cell) for name, cell in zip(names, cells, strict=True))
                 joins |= {(int(gpu[1]), int(p[1])): cell for p, cell in peers if p is not None}
     if not samples.has_values() and not joins:
         raise DamagedError(f"cannot read {source.given}", why="no row of a GPU is whole")
+    bad += sum(count != max(behind) for count in behind)
     # Each that the first line names has a row of its own.
     missing = len({*names} - told)
     if missing:

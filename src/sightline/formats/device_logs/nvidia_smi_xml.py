@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the element nvidia_smi_log",
     suffixes=(".xml",),
-    version=6,
+    version=7,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

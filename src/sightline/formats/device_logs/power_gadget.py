@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the columns System Time, RDTSC, Elapsed Time (sec)",
     suffixes=(".csv",),
-    version=2,
+    version=3,
     source="https://www.intel.com/content/www/us/en/developer/articles/tool/power-gadget.html",
 )
 
@@ -48,7 +48,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
-    samples, bad, days = Samples(), 0, TimesOfDay()
+    samples, bad, days = Samples(always_says=True), 0, TimesOfDay()
     clock = header.index("System Time") if "System Time" in header else 0
     for row in rows[1:]:
         found = _TIME.match(row[clock].strip()) if len(row) > clock else None

@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)",
     suffixes=(".txt", ".log"),
-    version=2,
+    version=3,
     source="powermetrics(1)",
 )
 
@@ -42,6 +42,8 @@ _VALUES = ("Power:", "HW active frequency:", "HW active residency:", "frequency:
            "idle residency:", "active residency:")  # fmt: skip
 _PARTS = ("GPU", "CPU", "CPU 0", "ANE", "DRAM", "Package", "E-Cluster", "P-Cluster", "P0-Cluster")
 _HEADS = [f"{part} {value}" for part in _PARTS for value in _VALUES]
+# A value, and the next line behind it.
+_JOINED = re.compile(r"(?:%|mW|MHz)(?:GPU|CPU|ANE|DRAM|Package|[EP]\d?-Cluster) ")
 _FORM = "%a %b %d %H:%M:%S %Y %z"
 _GPU = 0  # Apple's chips have one
 
@@ -69,7 +71,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             bad += told is None or not _is_number(head[2])
         elif end is None:
             bad += _is_value(line.strip()) or bool(_LOOKS_HEAD.search(line))
-        elif not _add(samples, line.strip(), begin, end):
+        elif _JOINED.search(line) or not _add(samples, line.strip(), begin, end):
             bad += 1
         elif line and ":" not in line:
             others.append(line)

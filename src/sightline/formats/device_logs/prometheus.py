@@ -36,7 +36,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=9,
+    version=10,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -82,6 +82,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     told = _name_links(told)
     # DCGM's blanks are numbers of their own.
     value = told.texts["text"].cast(pl.Float64, strict=False)
+    odd = value.is_null() & ~told.texts["text"].str.contains(r"(?i)nan|inf")
+    bad += int(odd.gather(told.rows.get_column("text")).sum())
     blank = (value.is_in(BLANKS) | (value >= BLANK)).fill_null(False)
     kept = told.rows.filter(~blank.gather(told.rows.get_column("text")))
     samples = Samples()
@@ -117,6 +119,12 @@ _TOLD = {
 _JOINED = r'"\} [-+\d.eE]+[A-Za-z_:][\w:]*\{'
 
 
+# A line that declares a family, and behind it another line.
+_TYPE_AND_MORE = re.compile(
+    rb"(?m)^# TYPE \S+ (?:counter|gauge|histogram|summary|untyped)(?!\s*$)\S"
+)
+
+
 def _read_lines(data: bytes) -> tuple[Matched, int]:
     """All samples of the text form, and how many lines are none."""
     parts, others = split_lines(data, *_PATTERNS)
@@ -141,6 +149,7 @@ def _read_lines(data: bytes) -> tuple[Matched, int]:
     bad = told.rows.height + found.height - rows.height
     joined = whole.texts["labels"].str.contains(_JOINED).fill_null(False)
     bad += int(joined.gather(rows.get_column("labels")).sum())
+    bad += len(_TYPE_AND_MORE.findall(data))
     return Matched(rows, whole.texts), bad
 
 

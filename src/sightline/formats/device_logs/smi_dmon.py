@@ -39,7 +39,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as # gpu pwr gtemp, or #Entity SMACT",
     suffixes=(".txt", ".log", ".out"),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
 )
 
@@ -194,6 +194,7 @@ def _add_lines(text: str, samples: Samples) -> tuple[bool, bool, int]:
         seen |= {who, gpu}
         moment = at if at is not None else rounds * 10**9
         device, place = _place(told, entity)
+        bad += entity is None and device is None and told["gpu"] != "-"
         if "pid" in told and device is not None:
             here = (moment, device)
             processes[here] = processes.get(here, 0) + told["pid"].isdecimal()

@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="objects with time, cpu_usage, gpu_usage:0, gpu_temperature:0",
     suffixes=(".jsonl", ".json"),
-    version=2,
+    version=3,
     source="https://microsoft.github.io/superbenchmark/docs/superbench-config",
 )
 

@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as Timestamp, DeviceId, GPU Utilization (%)",
     suffixes=(".csv", ".txt", ".log"),
-    version=2,
+    version=3,
     source="https://intel.github.io/xpumanager/smi_user_guide.html",
 )
 
@@ -69,7 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         pl.col("DeviceId").str.contains(r"^\d{1,4}$"),
         pl.col(lines.columns[-1]).is_not_null(),
     )
-    samples = Samples()
+    samples = Samples(always_says=True)
     devices = {
         text: samples.number_device(text, int(text))
         for text in whole.get_column("DeviceId").unique(maintain_order=True).to_list()

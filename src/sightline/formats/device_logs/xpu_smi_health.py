@@ -17,6 +17,7 @@ from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
 from sightline.formats._samples import note_no_times
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -38,11 +39,14 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"device_id": 0, "core_temperature": {"status": "OK", …}}, or its table',
     suffixes=(".json", ".txt", ".log"),
-    version=1,
+    version=2,
     source="https://intel.github.io/xpumanager/2.0/xpu-smi/health.html",
 )
 
 _STATES = {"ok": PASSED, "warning": WARNED, "critical": FAILED, "unknown": SKIPPED}
+_KEYS = frozenset(("device_list", "device_id", "status", "description", "core_temperature",
+                   "memory_temperature", "memory_health", "power_health", "frequency_health",
+                   "xe_link_port"))  # fmt: skip
 _MOST_DEVICE, _MOST_TEXT = 1_000, 2_000
 _ROW = re.compile(r"^\| (.{0,60}?) *\| ?(.*?) *\|\s*$")
 _PART = re.compile(r"^(?:\d\. (.+)|\[ (\w+) \])$")
@@ -62,6 +66,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why = f"it is no JSON: {error}"
             raise DamagedError(f"cannot read {source.given}", why=why) from error
         events = list(_list_parts(document, bad))
+        quality += note_misspelt_keys(document, _KEYS)
     else:
         events = list(_list_rows(text, bad))
     if not events:

@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"measurements": [{"power_limit": …, or columns power_limit, time_per_epoch',
     suffixes=(".json", ".csv"),
-    version=1,
+    version=2,
     source="https://ml.energy/zeus/optimize/",
 )
 _MOST_S = 2.0**31  # 68 years

@@ -37,7 +37,7 @@ IMPORTER = Importer(
 _FILE = re.compile(r"^profile\.\d+\.\d+\.\d+$")
 _HEAD = re.compile(r"^(\d{1,9}) templated_functions(?:_MULTI)?_?(\w*)")
 _LINE = re.compile(
-    r'^"(?P<name>.*)" (?P<calls>\S+) (?P<below>\S+) (?P<own>\d[\d.]*(?:e[-+]?\d{1,2})?) '
+    r'^"(?P<name>.*)" (?P<calls>\S+) (?P<below>\S+) (?P<own>\d[\d.]{0,40}(?:e[-+]?\d{1,2})?) '
     r'(?P<whole>\S+) \S+ *(?:GROUP="(?P<groups>[^"]*)")?'
 )
 # `solve(int) [{/x/solve.c} {12,1}-{30,2}]`; of Python and of samples, a line alone.

@@ -10,6 +10,7 @@ events: unitrace writes them as CSV.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import polars as pl
 
@@ -220,18 +221,29 @@ def _find_launches(ops: pl.DataFrame, calls: pl.DataFrame, events: pl.DataFrame)
     # Numbers count in each process, whose rank is 0 outside of MPI.
     if left.get_column("process_rank").n_unique() > 1:
         keys.append("process_rank")
-    late = pl.col("called_ns") > pl.col("start_ns")
-    found = (
-        ops.select("device_op_id", "start_ns", *keys)
-        .join(left, on=keys)
-        .sort("device_op_id", late, pl.when(late).then("called_ns").otherwise(-pl.col("called_ns")))
-        .unique("device_op_id", keep="first", maintain_order=True)
-        .select("device_op_id", "host_op_id")
+    # The last call before it, else the first one after it. A damaged file has many of one number:
+    # each with each would take the square of them.
+    called = left.unique([*keys, "called_ns"], keep="first", maintain_order=True).sort("called_ns")
+    wanted = ops.select("device_op_id", "start_ns", *keys).drop_nulls(keys).sort("start_ns")
+    last = _find_nearest(wanted, called, keys, "backward")
+    first = _find_nearest(wanted, called, keys, "forward")
+    found = last.select("device_op_id", last="host_op_id").join(
+        first.select("device_op_id", first="host_op_id"), on="device_op_id"
     )
     joined = ops.select("device_op_id").join(
         found, on="device_op_id", how="left", maintain_order="left"
     )
-    return joined.get_column("host_op_id")
+    return joined.select(pl.coalesce("last", "first").alias("host_op_id")).to_series()
+
+
+def _find_nearest(
+    wanted: pl.DataFrame, called: pl.DataFrame, keys: list[str], way: Literal["backward", "forward"]
+) -> pl.DataFrame:
+    """Of each operation the nearest call of its keys, before it or after it."""
+    return wanted.join_asof(
+        called, left_on="start_ns", right_on="called_ns", by=keys, strategy=way,
+        check_sortedness=False,
+    )  # fmt: skip
 
 
 def _check_quality(

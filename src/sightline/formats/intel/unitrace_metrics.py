@@ -15,6 +15,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._samples import read_number
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats.intel._unitrace import split_shape
 
@@ -25,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, GlobalInstanceId, SubDeviceId, GpuTime[ns]",
     suffixes=(".csv", ".txt"),
-    version=2,
+    version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 
@@ -83,13 +84,21 @@ def _list_sections(text: str) -> Iterator[tuple[pl.DataFrame, int]]:
             rows, bad = [], 0
             names = [name.strip() for name in plain.split(",")]
             bad += any(name.isdecimal() for name in names)  # a row stands behind them
+        elif first == "Kernel" or (len(names) > 1 and plain and "," not in plain):
+            bad += not plain.startswith("=")  # a line of names, or of a kernel, that is cut
         elif len(names) > 1 and "," in plain and not plain.startswith("="):
             parts = plain.rsplit(",", len(names) - 1)
-            if len(parts) == len(names):
-                rows.append(parts)
-            else:
+            if len(parts) != len(names):
                 bad += 1
+                continue
+            rows.append(parts)
+            # A kernel ends with its shape: what follows is a cell more than there are names.
+            bad += "]," in parts[0] or any(map(_is_no_number, parts[1:]))
     yield _name_cells(rows, names, device) if rows else _make_cells([]), bad
+
+
+def _is_no_number(cell: str) -> bool:
+    return read_number(cell) is None
 
 
 def _name_cells(rows: list[list[str]], names: list[str], device: int) -> pl.DataFrame:

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pprof profile with the values allocations and space",
     suffixes=(".prof", ".pb.gz", ".pb"),
-    version=1,
+    version=2,
     source="https://docs.jax.dev/en/latest/device_memory_profiling.html",
 )
 
@@ -103,6 +103,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="no sample of it holds memory")
     quality = note_shortened(trie)
+    if lost := _count_lost(profile, len(texts), frames):
+        text = "places of stacks name functions or texts that the profile does not have"
+        quality.append(Quality("missing_rows", "warning", text, lost))
     if bad:
         quality.append(Quality("damaged_entries", "warning", "samples could not be read", bad))
     events = pl.DataFrame(
@@ -118,6 +121,19 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 def _pick(texts: list[str], number: int) -> str:
     return texts[number] if 0 <= number < len(texts) else ""
+
+
+def _count_lost(profile: Any, texts: int, frames: dict[int, list[Frame]]) -> int:
+    """How many numbers of texts, functions and places name none."""
+    functions = {f.id for f in profile.function}
+    names = [number for f in profile.function for number in (f.name, f.filename)]
+    lines = [line.function_id for place in profile.location for line in place.line]
+    places = [place for sample in profile.sample for place in sample.location_id]
+    return (
+        sum(not 0 <= number < texts for number in names)
+        + sum(number not in functions for number in lines)
+        + sum(place not in frames for place in places)
+    )
 
 
 def _list_frames(profile: Any, texts: list[str], *, keep_identity: bool) -> dict[int, list[Frame]]:

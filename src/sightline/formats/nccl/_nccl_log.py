@@ -33,8 +33,11 @@ _HEADLESS = re.compile(r"^.*(?:NCCL (?:INFO|WARN)| via (?:P2P|SHM|NET)).*$", re.
 # Another line of NCCL behind the first, and a line that ends before its text.
 _AGAIN = re.compile(r":\d{1,10}:\d{1,10} \[-?\d{1,4}\](?: \S{1,120})? NCCL (?:INFO|WARN) ")
 _HALF = re.compile(
-    r"^\w[\w.-]{0,252}:\d{1,10}:\d{1,10} \[-?\d{1,4}\]?(?: (?:N|NC|NCC|NCCL)?)?$", re.MULTILINE
+    r"^\w[\w.-]{0,252}:\d{1,10}:\d{1,10} \[-?\d{1,4}\]?(?: (?:N|NC|NCC|NCCL)?)?$"
+    r"|^\w[\w.-]{0,252}:\d{1,10}:(?:\d{1,10} ?\[?)?$",
+    re.MULTILINE,
 )
+_LEVELS = ("INFO", "WARN", "ERROR", "ABORT", "TRACE", "CALL", "VERSION")
 _RING = re.compile(r"Channel (\d{1,4})/(\d{1,4}) *:(?: +\d+)+\s*$")
 _VERSION = re.compile(r"NCCL version (\S{1,40})")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
@@ -132,7 +135,10 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     """
     listed: dict[tuple[tuple[str, str, str], int], set[int]] = {}
     bad = len(_HEADLESS.findall(text)) + len(_HALF.findall(text))
+    hosts = {line.thread[0] for line in said}
+    bad += sum(row.endswith(":") and row[:-1] in hosts for row in text.splitlines())
     for line in said:
+        bad += line.level not in _LEVELS and not line.text
         if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))
         elif " via " in line.text or line.text.startswith("Chan") or "] -> " in line.text:

@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines of JSON with 'ncclProfileColl' or 'ProfilerLifecycle'",
     suffixes=(".jsonl", ".json", ".log"),
-    version=2,
+    version=3,
     source="https://github.com/NVIDIA/nccl/tree/master/plugins/profiler",
 )
 
@@ -133,7 +133,15 @@ def _list_events(text: str) -> tuple[list[dict[str, Any]], int]:
 def _is_event(value: dict[str, Any]) -> bool:
     """Whether what identifies an event is a text or a number, and its details are an object."""
     plain = all(isinstance(value.get(key), str | int | float | None) for key in _KEYS)
-    return plain and isinstance(value.get("details"), dict | None)
+    begin, end = (_time_of(value.get(side)) for side in ("start", "stop"))
+    # A stop of 0 is none yet.
+    is_in_order = begin is None or not end or end >= begin
+    return plain and is_in_order and isinstance(value.get("details"), dict | None)
+
+
+def _time_of(side: Any) -> float | None:
+    at = side.get("ts") if isinstance(side, dict) else None
+    return at if isinstance(at, int | float) and not isinstance(at, bool) else None
 
 
 def _match_events(

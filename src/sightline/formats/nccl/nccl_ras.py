@@ -191,7 +191,7 @@ def _read_text_rows(text: str, quality: list[Quality]) -> Iterator[dict[str, Any
         if found := _GROUP.match(line):
             sizes[found[1]] = int(found[2])
             states[found[1]] = _STATES.get(found[3], "running")
-    is_dead = re.search(r"^\s*DEAD\b", text, re.MULTILINE) is not None
+    is_dead = re.search(r"^[ \t]*DEAD\b", text, re.MULTILINE) is not None
     total = 0
     for head, body in _split_communicators(text):
         size = sizes.get(head[1])

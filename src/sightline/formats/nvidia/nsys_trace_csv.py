@@ -34,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Start (ns), Duration (ns), CorrId … Strm, Name, or a folder of such files",
     suffixes=(".csv",),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
 )  # fmt: skip
 
@@ -74,5 +74,7 @@ def _split_reports(text: str) -> Iterator[Table]:
         except csv.Error:
             header, rows = [], []
         if header:
+            # A quotation that is not closed takes the lines below it.
+            rows += [[]] * (end - at - 1 - len(rows))
             yield make_table(header, rows)
         at = end

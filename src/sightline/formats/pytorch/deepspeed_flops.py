@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=2,
+    version=3,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 

@@ -31,13 +31,14 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that begins with "schema": "1.1.0-chakra.0.0.4"',
     suffixes=(".json", ".json.gz"),
-    version=2,
+    version=3,
     source="https://github.com/mlcommons/chakra/blob/main/USER_GUIDE.md",
 )
 
 _KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 _FRAME = "[pytorch|profiler|execution_trace|"  # the process and the thread themselves
-_KEYS = frozenset(("nodes", "attrs", "inclusive_dur", "exclusive_dur", "stream", "schema"))
+_KEYS = frozenset(("nodes", "attrs", "inclusive_dur", "exclusive_dur", "stream", "schema",
+                   "ctrl_deps", "inputs", "outputs"))  # fmt: skip
 _MOST_NS = INT64_MAX // 4
 _COLUMNS = {"name": pl.String, "kind": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64,
             "lane": pl.Int64}  # fmt: skip

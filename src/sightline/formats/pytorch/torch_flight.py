@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle or JSON with 'pg_config' and 'entries'",
     suffixes=(".json", ".pkl", ".pickle"),
-    version=3,
+    version=4,
     source="https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html",
 )
 
@@ -91,6 +91,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         bad += row is None
         if row is not None:
             rows.append(row)
+    if not entries:
+        text = "the dump holds process groups and no record of a collective"
+        quality.append(Quality("no_records", "warning", text))
     if bad:
         quality.append(Quality("damaged_entries", "warning", "records could not be read", bad))
     tables = {"flight_groups": _tabulate("flight_groups", list(groups.values()))}

@@ -18,6 +18,7 @@ from sightline.core.model.stack_trie import Frame, StackTrie, note_shortened
 from sightline.core.units import INT64_MAX, wrap_address
 from sightline.errors import DamagedError
 from sightline.formats._stacks import read_text
+from sightline.formats._text_damage import note_misspelt_keys
 
 IMPORTER = Importer(
     name="torch_memory",
@@ -26,12 +27,13 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that starts with {"format": "sightline-torch-memory"',
     suffixes=(".json", ".json.gz"),
-    version=4,
+    version=5,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 
 # What becomes of a block; requests to free and segments of the driver are other things.
 _ACTIONS = {"alloc": "alloc", "free_completed": "free"}
+_KEYS = frozenset(("action", "addr", "size", "stream", "time_us", "frames", "filename", "line"))
 _COLUMNS = ("time_ns", "device_id", "address", "bytes", "stream_id", "stack_id")
 
 
@@ -47,6 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is not a complete memory history ({error!r})"
         ) from error
+    quality += note_misspelt_keys(traces, _KEYS)
     rows: list[dict[str, Any]] = []
     trie = StackTrie()
     bad = 0

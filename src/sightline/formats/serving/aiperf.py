@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
     suffixes=(".json",),
-    version=2,
+    version=3,
     source="https://github.com/ai-dynamo/aiperf",
 )
 

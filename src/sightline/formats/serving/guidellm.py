@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "guidellm_version" and "benchmarks"',
     suffixes=(".json",),
-    version=2,
+    version=3,
     source="https://github.com/vllm-project/guidellm",
 )
 

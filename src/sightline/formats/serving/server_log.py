@@ -19,7 +19,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._text_damage import count_cut
+from sightline.formats._text_damage import count_cut, is_nearly
 
 IMPORTER = Importer(
     name="server_log",
@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=4,
+    version=5,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -103,7 +103,8 @@ _ITERATIONS = (
 # Of a line that is damaged or cut off.
 _LOOKS = re.compile(
     r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
-    r"|host_step_time|num_ctx_requests|Iteration\(|preemption="
+    r"|host_step_time|num_ctx_requests|Iteration\(|preemption=| context requests|elapsed time: "
+    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$"
 )
 # A line up to where its kind is known, and how long that may be.
 _BEGIN = re.compile(
@@ -113,6 +114,7 @@ _LONGEST_HEAD = 240
 # A line that ends within the time or place that both servers begin their lines with.
 _HALF_HEAD = re.compile(
     r"^(?:\(\w+ pid=\d+\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d[ \d:]*(?:\[[\w.]*:?\d*)?$"
+    r"|^\((?:API|Eng)\w*(?: p(?:id?)?(?:=\d*)?)?(?:\) ?(?:INFO|WARNING|ERROR)?(?: [\d :-]*)?)?$"
     r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*$"
 )
 # What comes once in a line: where it comes twice, the end of a line is missing.
@@ -120,6 +122,13 @@ _ONCE = (
     re.compile(r"Avg prompt throughput:|(?:Prefill|Decode) batch"),
     re.compile(r"host_step_time = |iteration elapsed time"),
 )
+_STATES = re.compile(r"states = (.*)$")
+_WHOLE_STATES = re.compile(r"\{(?:'\w+': \d+(?:, )?)*\}[^{}]*")
+_SGLANG_NAMES = (
+    "#new-seq", "#new-token", "#cached-token", "token usage", "#running-req", "#queue-req",
+    "input throughput (token/s)", "gen throughput (token/s)", "#retracted-req", "cuda graph",
+    "accept len", "#token",
+)  # fmt: skip
 # Statistics end with a number, a share or a bracket; some of SGLang's with a comma.
 _LAST = re.compile(r"[\d%.)\]}],?\s*$")
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
@@ -176,6 +185,8 @@ def _is_damaged(line: str) -> bool:
     """Whether a line of statistics is two, lacks a number, or ends before its last one."""
     if any(len(mark.findall(line)) > 1 for mark in _ONCE):
         return True
+    if (states := _STATES.search(line)) is not None:  # of TensorRT-LLM
+        return not _WHOLE_STATES.fullmatch(states[1])
     for marks, values, needed in _LINES:
         if not (begin := marks.search(line)):
             continue
@@ -186,7 +197,17 @@ def _is_damaged(line: str) -> bool:
         if values is _SGLANG:
             told = line[begin.end() :].lstrip(". ").rstrip(", ").split(", ")
             lacks = any(name not in line for name in needed)
-            return lacks or any(part.count(":") != 1 for part in told)
+            titles = [part.partition(":")[0] for part in told]
+            return (
+                lacks
+                or any(part.count(":") != 1 or ": " not in part for part in told)
+                or any(
+                    is_nearly(name, known)
+                    for name in titles
+                    for known in _SGLANG_NAMES
+                    if name not in _SGLANG_NAMES
+                )
+            )
         return "Avg prompt" in line and not all(_has(line, name) for name in _OF_VLLM)
     return False
 

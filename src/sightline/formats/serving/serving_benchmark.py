@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
     suffixes=(".json", ".jsonl"),
-    version=2,
+    version=3,
     source="https://docs.vllm.ai/en/latest/cli/bench/serve.html",
 )
 

@@ -5,6 +5,7 @@ Format: brendangregg/FlameGraph, stackcollapse-*.pl; frames with `_[k] _[G] _[g]
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import polars as pl
@@ -32,9 +33,12 @@ IMPORTER = Importer(
     ),
     looks_like="lines of 'frame;frame;frame count'",
     suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
-    version=5,
+    version=6,
     source="https://github.com/brendangregg/FlameGraph",
 )
+
+
+_JOINED = re.compile(rb".*\S \d{1,18}([^\d\s].*)", re.DOTALL)
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -57,7 +61,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
         value="count",
         match=pl.lit("exact"),
     )
+    roots = _list_roots(names, pl.DataFrame(frames).get_column("frame"), counted)
+    roots |= {line.partition(b";")[0] for line in rest}
     bad = 0
+    if joined := _count_joined(names, roots):
+        text = "frames are the end of a line, its count and the beginning of the next line"
+        quality.append(Quality("joined_lines", "warning", text, joined))
     others: list[tuple[int | None, str, int, str]] = []
     for line in rest:
         text = line.decode(errors="replace")
@@ -73,3 +82,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
         weights = pl.concat([weights, tabulate_weights(others)], how="vertical_relaxed")
     quality += note_bad_lines(bad, "stack")
     return finish_import(source, trie, weights, quality, "folded stacks")
+
+
+def _list_roots(names: pl.Series, frames: pl.Series, lines: pl.DataFrame) -> set[bytes]:
+    """The first frames of all lines."""
+    length = lines.get_column("length")
+    first = (length.cum_sum() - length).filter(length > 0)
+    return set(names.gather(frames.gather(first).unique()))
+
+
+def _count_joined(names: pl.Series, roots: set[bytes]) -> int:
+    """How many frames are a line's last one, its count and the next line's first: `b 3main`."""
+    ends = (found[1] for name in names if (found := _JOINED.fullmatch(name)) is not None)
+    return sum(end in roots for end in ends)

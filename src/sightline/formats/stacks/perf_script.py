@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(rb"^# ========\n# captured on",),
     looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
     suffixes=(".perf.txt", ".linux-perf.txt", ".perf-script"),
-    version=3,
+    version=4,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -82,6 +82,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 continue
             if header is not None:
                 rows.append(_sample(header, trie.add(reversed(frames)), names))
+            bad += "\t" in text  # a frame stands behind it: its line does not end
             header, frames = started, []
     if not rows:
         raise DamagedError(f"cannot read {source.given}", why="there is no sample in it")

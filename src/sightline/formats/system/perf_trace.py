@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines 'command pid [cpu] time: sched:sched_switch: ...' without frames",
     suffixes=(".perf-trace.txt",),
-    version=3,
+    version=4,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -76,6 +76,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if events.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="there is no event in it")
     switches = _list_switches(events)
+    # Each has two sides: where its text has another form, both are missing.
+    quality += note_bad_lines(
+        _list_of_kind(events).height - switches.height // 2, "switch of a thread"
+    )
     wakeups, woken_names = _list_wakeups(events)
     threads = _list_threads(events, switches, woken_names)
     tables = {
@@ -124,9 +128,13 @@ def _extract(events: pl.DataFrame, *patterns: str) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal").sort("event")
 
 
+def _list_of_kind(events: pl.DataFrame) -> pl.DataFrame:
+    return events.filter(pl.col("kind_") == "sched_switch")
+
+
 def _list_switches(events: pl.DataFrame) -> pl.DataFrame:
     """A thread that leaves a core, and the one that comes, of each switch; with their names."""
-    found = _extract(events.filter(pl.col("kind_") == "sched_switch"), _SWITCH, _SWITCH_BY_PLUGIN)
+    found = _extract(_list_of_kind(events), _SWITCH, _SWITCH_BY_PLUGIN)
     leaves = found.select(
         "event", "cpu", time_ns="time", tid=_read_number("prev"), comm_="prev_comm",
         switched_in=pl.lit(value=False),

@@ -91,6 +91,8 @@ def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
             cells = [cell.strip() for cell in line.rstrip().removesuffix("|").split("|")]
             if cells[0] == "Name":
                 names = cells
+                if "Calls" not in cells:  # a header that is cut
+                    yield kind, backend, {}
             elif names and cells[0] != "Total":
                 # A name may hold the sign that stands between columns; short rows leave Error out.
                 extra = max(len(cells) - len(names), 0)
@@ -105,6 +107,8 @@ def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
                     yield kind, backend, {}
             elif not names:
                 yield kind, backend, {}
+        elif kind and not names and line.lstrip().startswith("Name |"):
+            yield kind, backend, {}  # a header that is cut
         elif not kind and _HEAD.match(line):
             yield kind, backend, {}  # a table whose heading is damaged
         elif line.strip():

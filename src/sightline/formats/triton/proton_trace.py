@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "traceEvents" whose events have a "call_stack"',
     suffixes=(".chrome_trace", ".json"),
-    version=3,
+    version=4,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
@@ -54,6 +54,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     streams, bad = [], 0
     for line in read_utf8(source, quality).splitlines():
         if not line.strip():
+            bad += 1  # where the document of a stream would stand
             continue
         try:
             events, odd = _split_stream(line) or _parse_stream(line.decode(errors="replace"))

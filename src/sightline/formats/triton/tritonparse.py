@@ -20,6 +20,7 @@ from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_misspelt
 from sightline.formats._torch_compile import name_compilation
 
 IMPORTER = Importer(
@@ -29,13 +30,14 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "event_type": "compilation" or "launch"',
     suffixes=(".ndjson", ".ndjson.gz"),
-    version=3,
+    version=4,
     source="https://github.com/meta-pytorch/tritonparse",
 )
 
 # Frames of these are the way to the compiler, and not the program that needed it.
 _PACKAGES = ("/triton/", "/torch/", "/tritonparse/tritonparse/", "/torchinductor_", "<frozen ")
 _OPTIONS = ("num_warps", "num_stages", "num_ctas")
+_TIMES = ("ir_initialization", "lowering_stages", "store_results")
 _MOST_ARGUMENTS = 64
 _COMPILATION = {
     "compilation_id": pl.Int64, "name": pl.String, "hash": pl.String, "pid": pl.Int64,
@@ -75,6 +77,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             times = [stage["duration_ns"] for stage in found]
             compilations.append(row | {"duration_ns": sum(times) if times else None})
             stages += found
+            bad += _count_odd_times(event)
             _add_source(event, texts)
         elif kind == "launch" and (launch := _describe_launch(event)):
             launches[launch] += 1
@@ -168,6 +171,16 @@ def _list_stages(event: Row, number: int) -> Iterator[Row]:
                 "stage": replace_surrogates(stage),
                 "duration_ns": us * 1000,
             }
+
+
+def _count_odd_times(event: Row) -> int:
+    """How many times of stages are none, and how many of their names are damaged."""
+    times = _dict(_dict(event.get("payload")).get("times"))
+    lowering = times.get("lowering_stages")
+    pairs = lowering if isinstance(lowering, list) else []
+    told = [pair[1] if isinstance(pair, list) and len(pair) == 2 else None for pair in pairs]
+    told += [times[name] for name in ("ir_initialization", "store_results") if name in times]
+    return sum(_whole(us) is None for us in told) + count_misspelt(list(times), _TIMES)
 
 
 def _describe_launch(event: Row) -> tuple[Any, ...] | None:

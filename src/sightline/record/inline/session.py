@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -47,6 +48,7 @@ class State:
         "nsys",
         "nvtx",
         "on",
+        "place",
         "plan",
         "recorder",
         "step",
@@ -57,6 +59,7 @@ class State:
         self.on = False
         self.plan: dict[str, Any] = {}
         self.folder: Path | None = None
+        self.place: tuple[int, int] | None = None  # the folder's device and inode
         self.recorder: Recorder | None = None
         self.covered: Recorder | None = None  # of ranges that a running torch profiler holds too
         self.torch: Any = None  # the running inline.torch_profiler.Session
@@ -91,10 +94,20 @@ def start(plan: dict[str, Any]) -> None:
         return
     state.plan = plan
     state.folder = Path(plan["folder"])
+    state.place = _find_place(state.folder)
     state.nvtx = bool(plan.get("nvtx"))
     state.nsys = plan.get("nvtx") == "nsys"
     own = find_identity()
     state.on = is_chosen(own.rank, tuple(plan.get("ranks", ())), int(plan.get("every", 1)))
+
+
+def _find_place(folder: Path) -> tuple[int, int] | None:
+    """Device and inode of a folder; None where it is none."""
+    try:
+        found = os.stat(folder)  # noqa: PTH116  # pathlib costs 10 ms
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def open_recorder() -> Recorder | None:
@@ -127,6 +140,9 @@ def _open(name: str) -> Recorder | None:
     for attempt in range(100):  # a program that execs keeps its process id
         file = f"{base}{f'-{attempt}' if attempt else ''}{SUFFIX}"
         try:
+            if state.place and _find_place(state.folder) not in (state.place, None):
+                # The program put something else there: a link could lead to anybody's folder.
+                raise OSError(errno.ENOENT, "it was replaced while the program ran")
             return Recorder(state.folder / file)
         except FileExistsError:
             continue

@@ -43,7 +43,8 @@ def read_database(source: Source, options: ImportOptions) -> Imported:
             threads=pl.concat([p.list_threads() for p in parts]),
         )
         host = parts[0].find_host() if options.keep_identity else None
-        return _rocm.build_tables(records, Recording("rocpd", host=host), _check_file(db))
+        notes = _check_file(db) + _note_lost_counts(sum(part.lost_counts for part in parts))
+        return _rocm.build_tables(records, Recording("rocpd", host=host), notes)
     finally:
         db.close()
 
@@ -63,6 +64,13 @@ def _check_file(db: SqliteFile) -> list[Quality]:
     return found
 
 
+def _note_lost_counts(count: int) -> list[Quality]:
+    if not count:
+        return []
+    text = "values of counters name no counter or no kernel that is there: they were left out"
+    return [Quality("missing_rows", "warning", text, count)]
+
+
 def _name_real(column: str, known: dict[int, int]) -> pl.Expr:
     """A process or thread by the system's number; the file has ids of its own."""
     return pl.col(column).replace(known) if known else pl.col(column)
@@ -73,6 +81,7 @@ class _Process:
 
     def __init__(self, db: SqliteFile, ending: str) -> None:
         self._db, self._ending = db, ending
+        self.lost_counts = 0
         texts = self._rows("string", ["id", "string"])
         self._text_ids = texts.get_column("id").cast(pl.Int64, strict=False)
         self._texts = texts.get_column("string").cast(pl.String)
@@ -170,9 +179,9 @@ class _Process:
         timed = self._kernels.select("event_id", "agent", "start_ns", "end_ns").drop_nulls(
             "event_id"
         )
-        return joined.join(timed, on="event_id", maintain_order="left").select(
-            "metric", "agent", "start_ns", "end_ns", "value"
-        )
+        found = joined.join(timed, on="event_id", maintain_order="left")
+        self.lost_counts = max(values.height - found.drop_nulls(["metric", "value"]).height, 0)
+        return found.select("metric", "agent", "start_ns", "end_ns", "value")
 
     def list_threads(self) -> pl.DataFrame:
         """The threads that the file knows of."""

@@ -131,7 +131,12 @@ def _list_dispatches(tables: list[pl.DataFrame], notes: list[Quality]) -> pl.Dat
         )
         for table in tables
         if "Counter_Name" in table.columns or "Grid_Size" in table.columns
-    ).filter(pl.col("dispatch") >= 0)
+    )
+    nameless = rows.filter(~(pl.col("dispatch") >= 0).fill_null(False)).height
+    if nameless:
+        text = "rows have no number of a dispatch: they were left out"
+        notes.append(Quality("damaged_values", "warning", text, nameless))
+    rows = rows.filter(pl.col("dispatch") >= 0)
     if rows.get_column("lost").any() and not any(n.kind == "rounded_times" for n in notes):
         text = "times were saved in a spreadsheet, which rounded them: durations are not known"
         notes.append(Quality("rounded_times", "warning", text, None, _AGAIN))

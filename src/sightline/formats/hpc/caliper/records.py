@@ -8,6 +8,7 @@ the nodes that it was taken in, and has values of its own. Attributes are nodes,
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -89,7 +90,13 @@ def _count_odd(records: list[Record]) -> int:
     """How many values are texts of an attribute that has numbers in most records."""
     numbers = Counter(name for record in records for name in record.values)
     texts = Counter(name for record in records for name in record.told)
-    return sum(count for name, count in texts.items() if count < numbers[name])
+    return sum(
+        count for name, count in texts.items() if count < numbers[name] or _TIMES.search(name)
+    )
+
+
+# Measurements that are numbers, whatever stands there.
+_TIMES = re.compile(r"(?:^|#|\.)(?:time|count|duration|offset)(?:\.|$)")
 
 
 class _Attributes:
@@ -146,6 +153,8 @@ class _Attributes:
                 return None
             for number, text in zip(numbers, data, strict=True):
                 name, _ = self.describe(int(number))
+                if not name:  # of an attribute that no node describes
+                    return None
                 value = read_decimal(text)
                 if value is None:
                     record.about[name] = text

@@ -7,9 +7,10 @@ first profile, which has the sums over all threads.
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ _METRICS, _CONTEXTS = 0x30, 0x40  # where meta.db's header has the sections
 _EXECUTION, _SUM = 2, 0  # a scope that holds all descendants; how threads are combined
 _FUNCTION, _LINE = 0, 2  # lexical types; 1 is a loop, 3 an instruction
 _CONTEXT_BYTES = 0x20
+_MOST = 1e12  # s or µs: what no program takes
 _ON_GPU = "<gpu "  # <gpu kernel>, <gpu copy>: what is below them ran there
 
 
@@ -90,18 +92,28 @@ class _Context(NamedTuple):
     path: _Path
 
 
-def read_database(folder: Path) -> Iterator[tuple[str, tuple[Frame, ...], float]]:
-    """(weight, frames, ns of the context itself). Raises ValueError where it is damaged."""
+def read_database(
+    folder: Path, odd: Counter[str] | None = None
+) -> Iterator[tuple[str, tuple[Frame, ...], float]]:
+    """(weight, frames, ns of the context itself). Raises ValueError where it is damaged.
+
+    What contradicts itself in a database that can be read is counted in `odd`.
+    """
+    odd = Counter() if odd is None else odd
     meta = _open(folder / "meta.db", b"meta")
     contexts = list(_list_contexts(meta))
+    profile = _open(folder / "profile.db", b"prof")
+    _check_sums(profile, _list_metrics(meta), odd)
     for weight, (metric, scale) in choose_metrics(_name_metrics(meta)).items():
-        inclusive = _read_sums(_open(folder / "profile.db", b"prof"), metric)
+        inclusive = _read_sums(profile, metric)
         within: defaultdict[int, float] = defaultdict(float)
         for context in contexts:
             within[context.parent] += inclusive.get(context.number, 0.0)
         for context in contexts:
             whole = inclusive.get(context.number, 0.0)
             own = (whole - within[context.number]) * scale
+            # A sum is never less than its parts, but for digits beyond the 12th.
+            odd["sums that are less than their parts"] += own < -abs(whole) * scale * 1e-9 - 0.5
             # What is left of a difference of sums: no time, but digits beyond the 15th.
             if own > 0.5 and own > abs(whole) * scale * 1e-12:
                 yield weight, context.path.frames(), own
@@ -118,10 +130,23 @@ def _open(path: Path, form: bytes) -> _Data:
 
 def _name_metrics(meta: _Data) -> dict[str, int]:
     """The numbers of sums over all threads and all that a context contains, by metrics' names."""
+    return {
+        name: number
+        for name, scope, formula, combine, number in _list_summaries(meta)
+        if (scope, formula, combine) == (_EXECUTION, "$$", _SUM)
+    }
+
+
+def _list_metrics(meta: _Data) -> set[int]:
+    """The numbers of all values that a context of the summary may have."""
+    return {summary[4] for summary in _list_summaries(meta)}
+
+
+def _list_summaries(meta: _Data) -> Iterator[tuple[str, int, str, int, int]]:
+    """A metric's name, and scope, formula, combination and number of each of its summaries."""
     at = meta.number("Q", _METRICS + 8)
     first, count, size = meta.number("Q", at), meta.number("I", at + 8), meta.number("B", at + 0xC)
     step = meta.number("B", at + 0xE)
-    names = {}
     for metric in range(first, first + min(count, len(meta.data)) * size, max(size, 1)):
         name = meta.text(meta.number("Q", metric))
         summaries, n = meta.number("Q", metric + 0x10), meta.number("H", metric + 0x1A)
@@ -129,9 +154,7 @@ def _name_metrics(meta: _Data) -> dict[str, int]:
             scope = meta.number("B", meta.number("Q", summary) + 8)
             formula = meta.text(meta.number("Q", summary + 8))
             combine = meta.number("B", summary + 0x10)
-            if (scope, formula, combine) == (_EXECUTION, "$$", _SUM):
-                names[name] = meta.number("H", summary + 0x12)
-    return names
+            yield name, scope, formula, combine, meta.number("H", summary + 0x12)
 
 
 def _list_contexts(meta: _Data) -> Iterator[_Context]:
@@ -210,8 +233,11 @@ def _read_path(meta: _Data, at: int) -> str:
     return meta.text(meta.number("Q", at + 8))
 
 
-def _read_sums(profile: _Data, metric: int) -> dict[int, float]:
-    """The metric's value of each context, summed over all threads: the first profile."""
+_Places = list[tuple[int, int]]
+
+
+def _read_values(profile: _Data) -> tuple[list[tuple[int, float]], _Places]:
+    """Metric and value pairs of the first profile, and of each context where its pairs begin."""
     at = profile.number("Q", profile.number("Q", 0x18))
     count, values = profile.number("Q", at), profile.number("Q", at + 8)
     contexts, indices = profile.number("I", at + 0x10), profile.number("Q", at + 0x18)
@@ -219,11 +245,32 @@ def _read_sums(profile: _Data, metric: int) -> dict[int, float]:
     if values + 10 * count > len(data) or indices + 12 * contexts > len(data):
         raise ValueError("profile.db ends before its values")
     pairs = list(struct.iter_unpack("<Hd", data[values : values + 10 * count]))
-    places = list(struct.iter_unpack("<IQ", data[indices : indices + 12 * contexts]))
+    return pairs, list(struct.iter_unpack("<IQ", data[indices : indices + 12 * contexts]))
+
+
+def _check_sums(profile: _Data, metrics: set[int], odd: Counter[str]) -> None:
+    """Count what FORMATS.md rules out: metrics that meta.db does not have, another order.
+
+    Contexts that meta.db does not have are no damage: databases of hpcprof have some.
+    """
+    pairs, places = _read_values(profile)
+    numbers = [number for number, _ in places]
+    starts = [start for _, start in places]
+    odd["contexts out of order"] += sum(b <= a for a, b in pairwise(numbers))
+    odd["values out of order"] += sum(b < a for a, b in pairwise([0, *starts, len(pairs)]))
+    odd["values of no context"] += bool(starts) and starts[0] != 0
+    odd["metrics that meta.db does not have"] += sum(n not in metrics for n, _ in pairs)
+    odd["values that are none"] += sum(not 0 < value < _MOST for _, value in pairs)
+
+
+def _read_sums(profile: _Data, metric: int) -> dict[int, float]:
+    """The metric's value of each context, summed over all threads: the first profile."""
+    pairs, places = _read_values(profile)
+    count = len(pairs)
     ends = [start for _, start in places[1:]] + [count]
     sums = {}
     for (context, start), end in zip(places, ends, strict=True):
         for number, value in pairs[start:end]:
-            if number == metric and 0 <= value < 1e12:
+            if number == metric and 0 <= value < _MOST:
                 sums[context] = value
     return sums

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from sightline.core.model.declare import Imported, Quality
@@ -23,14 +24,19 @@ def read_profile(source: Source) -> Imported:
     path = source.path if source.path.is_file() else folder / "experiment.xml"
     quality: list[Quality] = []
     trie = StackTrie()
+    odd: Counter[str] = Counter()
     weights: list[tuple[int | None, str, int, str]] = []
     found: Iterator[Weight]
     try:
-        found = read_database(folder) if is_database else read_experiment(path, source)
+        found = read_database(folder, odd) if is_database else read_experiment(path, source)
         for weight, frames, value in found:
             weights.append((trie.add(frames), weight, round(value), "exact"))
     except (ValueError, IndexError, OverflowError, OSError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"the database is damaged ({error})"
         ) from error
+    for what, count in odd.items():
+        if count:
+            text = f"the database has {what}: times are missing, or stand elsewhere"
+            quality.append(Quality("damaged_database", "error", text, count))
     return finish_import(source, trie, weights, quality, "HPCToolkit")

@@ -16,11 +16,14 @@ from sightline.core.model.declare import Imported, ImportOptions, Quality, Recor
 from sightline.core.model.source import Source
 from sightline.core.protobuf import DamagedMessageError, decode_text, parse_message, read_messages
 from sightline.errors import DamagedError
+from sightline.formats._text_damage import is_nearly
 from sightline.formats.jax.xplane import operations, programs
 from sightline.formats.jax.xplane.planes import Event, Plane, XPlane
 
 _PLANES = 1  # XSpace: the planes
 _DEVICE = re.compile(r"^/device:(GPU|TPU):(\d+)")
+_NAMED = ("/host:CPU", "/host:metadata", *(f"/device:{kind}:{n}" for kind in ("GPU", "TPU")
+                                           for n in range(16)))  # fmt: skip
 _STREAM = re.compile(r"^Stream #(\d+)")
 # Lines of device planes that XLA derives from the others, or that frame them.
 _FRAMES = ("Steps", "XLA Modules")
@@ -75,6 +78,7 @@ class _Tables:
         self.begin_ns = 0
         self.planes = 0
         self.bad_times = 0
+        self.odd_planes = 0
 
 
 def read_space(source: Source, options: ImportOptions) -> Imported:
@@ -99,6 +103,9 @@ def read_space(source: Source, options: ImportOptions) -> Imported:
     if tables.bad_times:
         text = "events whose times no clock can have were left out"
         notes.append(Quality("damaged_times", "warning", text, tables.bad_times))
+    if tables.odd_planes:
+        text = "planes with events have names that are damaged: they were left out"
+        notes.append(Quality("damaged_names", "warning", text, tables.odd_planes))
     if tables.bad_programs:
         text = "compiled programs whose description is damaged were left out"
         notes.append(Quality("damaged_entries", "warning", text, tables.bad_programs))
@@ -129,6 +136,8 @@ def _read_plane(plane: Plane, tables: _Tables) -> None:
     elif plane.name == "Task Environment":
         started = plane.facts.get("profile_start_time")
         tables.begin_ns = started if isinstance(started, int) and 0 < started < 2**61 else 0
+    elif not plane.name.isprintable() or any(is_nearly(plane.name, one) for one in _NAMED):
+        tables.odd_planes += any(line.events for line in plane.lines)
     tables.bad_times += plane.bad_times
 
 

@@ -69,7 +69,9 @@ class KernelRows:
         Versions that print rules beside metrics end a metric's row behind its value.
         """
         least = self._at.get("Metric Value", len(self._at))
-        return record + [""] * (len(self._at) - len(record)) if len(record) > least else record
+        # Version 2022.4 ends it with one more comma.
+        is_short = least < len(record) <= least + 2 and bool(record[least].strip())
+        return record + [""] * (len(self._at) - len(record)) if is_short else record
 
     def add(self, record: list[str]) -> None:
         """Take a record: units, a kernel, or a metric of one."""

@@ -16,7 +16,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-CUPTI",
     suffixes=(".cupti",),
-    version=4,
+    version=5,
     source="docs/formats/cupti.md",
 )
 

@@ -38,6 +38,7 @@ _WORTH = re.compile(
     r"|^\s*\d+ +[a-z]|\d[num]?s |\",|,\""
 )
 _BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
+_RULES = re.compile(r"^[\s|]*-{6,}[\s|]")
 _ELIDED = re.compile(r"^[\s.…|:]*$")
 
 
@@ -105,6 +106,8 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
             rows[-1][-1] = f"{rows[-1][-1]} {line.strip()}"
         elif _BEGUN.match(line):
             lost += 1
+        elif not rows and _RULES.match(line):
+            lost += 1  # dashes with something else in them: the rows below are told by gaps
         elif not _ELIDED.match(line):
             break
         number += 1

@@ -54,6 +54,7 @@ def read_file(source: Source, options: ImportOptions) -> Imported:
         untimed = ops.height
         ops = _keep_timed(ops)
         quality = _note_limits(db, ops, calls, counted, untimed - ops.height)
+        quality += db.note_structure()
     finally:
         db.close()
     launches = calls.filter(pl.col("layer").is_in(["runtime", "driver"])).select(

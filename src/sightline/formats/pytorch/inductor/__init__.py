@@ -25,7 +25,7 @@ IMPORTER = Importer(
     # No .py: a folder of programs is not looked through for what Inductor generated.
     looks_like="Inductor's output_code.py (# AOT ID: …), or a log that TORCH_TRACE wrote",
     suffixes=(".log", ".txt"),
-    version=2,
+    version=3,
     source="https://docs.pytorch.org/docs/main/torch.compiler_inductor_provenance.html",
 )
 

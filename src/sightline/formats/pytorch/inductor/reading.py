@@ -12,7 +12,7 @@ from sightline.core.model.declare import Imported, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._torch_compile import name_compilation
 from sightline.formats.pytorch.inductor.code import Graph, Place, parse_document
 
@@ -45,7 +45,8 @@ def read_kernels(source: Source) -> Imported:
     else:
         text = read_text(source, quality)
         if _RECORD.match(text.partition("\n")[0]):
-            graphs, rank = _read_trace(text)
+            graphs, rank, bad = _read_trace(text)
+            quality += note_bad_lines(bad, "document of a record")
         else:
             graphs = list(_read_code(text))
     rows = [row for graph in graphs for row in _list_kernels(graph)]
@@ -115,10 +116,13 @@ def _make_graph(lines: list[str], frame: str | None) -> Graph:
     return graph
 
 
-def _read_trace(text: str) -> tuple[list[Graph], int | None]:
-    """The graphs of TORCH_TRACE's log, whose payloads are lines that begin with a tab; its rank."""
+def _read_trace(text: str) -> tuple[list[Graph], int | None, int]:
+    """The graphs of TORCH_TRACE's log, whose payloads are lines that begin with a tab; its rank.
+
+    And how many payloads of JSON are none.
+    """
     graphs = [Graph()]
-    rank = None
+    rank, bad = None, 0
     for record, payload in _split_records(text):
         number = record.get("rank")
         rank = number if type(number) is int and number >= 0 else rank
@@ -132,11 +136,12 @@ def _read_trace(text: str) -> tuple[list[Graph], int | None]:
         elif kind == _CODE:
             graphs[-1].add_code(payload)
             graphs[-1].frame = name_compilation(record)
-        elif kind == _MAPPINGS:
-            graphs[-1].add_mappings(parse_document(payload))
-        elif kind == _PLACES:
-            graphs[-1].add_places(parse_document(payload))
-    return graphs, rank
+        elif kind in (_MAPPINGS, _PLACES):
+            document = parse_document(payload)
+            bad += not isinstance(document, dict)
+            add = graphs[-1].add_mappings if kind == _MAPPINGS else graphs[-1].add_places
+            add(document)
+    return graphs, rank, bad
 
 
 def _split_records(text: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -9,6 +9,8 @@ unknown ones are kept, in the column `other`.
 
 from __future__ import annotations
 
+import polars as pl
+
 from sightline._native import Pickle
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
@@ -33,7 +35,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle with 'segments' and 'device_traces'",
     suffixes=(".pickle", ".pkl", ".pickle.gz", ".pkl.gz"),
-    version=3,
+    version=4,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 
@@ -86,7 +88,18 @@ def read(source: Source, options: ImportOptions) -> Imported:
         has_stacks=pickle.stacks().rows > 0,
     )
     imported.quality = [*_check_pickle(pickle), *events.quality]
+    imported.quality += _note_missing_blocks(imported.tables)
     return imported
+
+
+def _note_missing_blocks(tables: dict[str, pl.DataFrame]) -> list[Quality]:
+    """A note on segments that no block is of: the allocator has none without (SegmentInfo)."""
+    segments, blocks = tables["memory_segments"], tables["memory_blocks"]
+    bare = segments.join(blocks, on="segment_id", how="anti").height
+    if not bare:
+        return []
+    text = "segments have no block, of which each has one: what stood there is damaged"
+    return [Quality("missing_rows", "warning", text, bare)]
 
 
 def _check_pickle(pickle: Pickle) -> list[Quality]:

@@ -73,10 +73,13 @@ def read_trace(
     tracks = resolve_tracks(raw["tracks"])
     people = system.list_threads(raw, tracks)
     events = pl.concat([raw["events"], read_prints(raw["prints"], people)], how="diagonal")
-    slices, unclosed = close_slices(events, tracks)
+    slices, unclosed, unopened = close_slices(events, tracks)
     if unclosed:
         text = "ranges were still open at the trace's end: they end with it"
         notes.append(Quality("unclosed_ranges", "info", text, unclosed))
+    if unopened:
+        text = "ranges ended that do not begin in the trace: they were left out"
+        notes.append(Quality("unmatched_ends", "info", text, unopened))
     named = name_layers(slices)
     on_device = device.find_device_slices(named)
     host = system.nest_host(named.filter(~on_device))

@@ -65,8 +65,10 @@ def read_prints(prints: pl.DataFrame, threads: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def close_slices(events: pl.DataFrame, tracks: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def close_slices(events: pl.DataFrame, tracks: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
     """One row per range and instant, with `event`, its row in `events`; and how many are open.
+
+    And how many ends close nothing: of ranges that began before the trace, or of damaged ones.
 
     An end closes the innermost range that is open on its track; one that finds none is ignored. A
     range that nothing closes ends with the trace.
@@ -91,21 +93,22 @@ def close_slices(events: pl.DataFrame, tracks: pl.DataFrame) -> tuple[pl.DataFra
         "async_id",
     )
     placed = placed.with_columns(lane=lane.rank("dense"), is_thread=is_thread)
-    paired, unclosed = _pair(placed.filter(pl.col("type").is_in([_BEGIN, _END])), events)
+    paired, unclosed, unopened = _pair(placed.filter(pl.col("type").is_in([_BEGIN, _END])), events)
     length = pl.when(pl.col("type") == _COMPLETE).then(pl.col("duration_us").clip(0, 2**50) * 1000)
     alone = placed.filter(pl.col("type").is_in([_INSTANT, _COMPLETE])).with_columns(
         end_ns=pl.col("time") + length.fill_null(0)
     )
-    return pl.concat([paired, alone]).sort("event").rename({"time": "start_ns"}), unclosed
+    found = pl.concat([paired, alone]).sort("event").rename({"time": "start_ns"})
+    return found, unclosed, unopened
 
 
-def _pair(ends: pl.DataFrame, events: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Begins with `end_ns`, and how many nothing closes."""
-    begins, _ = pair_ends(ends.with_columns(is_begin=pl.col("type") == _BEGIN))
+def _pair(ends: pl.DataFrame, events: pl.DataFrame) -> tuple[pl.DataFrame, int, int]:
+    """Begins with `end_ns`, how many nothing closes, and how many ends close nothing."""
+    begins, unopened = pair_ends(ends.with_columns(is_begin=pl.col("type") == _BEGIN))
     last = events.get_column("time").max()
     unclosed = begins.get_column("end_ns").null_count()
     closed = begins.with_columns(pl.col("end_ns").fill_null(pl.lit(last, pl.Int64)))
-    return closed.drop("is_begin"), unclosed
+    return closed.drop("is_begin"), unclosed, unopened
 
 
 def name_layers(slices: pl.DataFrame) -> pl.DataFrame:

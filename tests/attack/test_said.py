@@ -1,0 +1,228 @@
+"""Damages that cost rows without a word once, one of each kind: the reader says now what is gone.
+
+`losses.py` finds such by chance; here stands one of each kind, with the mend that it asked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import synth_rocm
+from attack import losses
+from attack.recorded_seeds import WHOLE
+from attack.structured import _swap_pages
+from formats import test_clustercockpit as cockpit
+from formats import test_gtpin as gtpin
+from formats import test_slurm as slurm
+from formats import test_stack_formats as stacks
+from formats import test_torch_memory as memory
+from support import served
+
+
+def assert_said(whole: Path, damaged: Path) -> None:
+    """Rows are fewer, or others, and `quality` says what it did not say of the whole."""
+    before, after = losses.read_answer(whole), losses.read_answer(damaged)
+    assert after.said - before.said, after.said
+
+
+# Kind and file of what is kept in `whole`, what is replaced, and by what.
+KEPT: tuple[tuple[str, bytes, bytes], ...] = (
+    ("kernel_log", b"bus.\n2026", b"bus.2026"),  # two lines in one
+    ("nvidia_smi_nvlink", b"(UUID: GPU-0)\n", b"(UUID: GPU-0)"),
+    ("nvidia_smi_nvlink", b"         Link 3: Raw Errors: 12\n", b"         \n"),  # blanks are left
+    ("gpu_burn", b"41 C \n\tSummary", b"41 C \tSummary"),
+    ("prometheus", b"counter\n", b"counter"),
+    ("prometheus", b'{index="0"} 1000', b'{index="0"} \xd9\xa3'),  # a digit, and none of ASCII
+    ("nvidia_smi_csv", b"35 %", b"\xd9\xa3"),
+    ("amd_smi", b"1180,850", b"1180,nan"),  # amd-smi writes N/A
+    ("xpu_smi", b"95834.64, 66", b"95834.64,nan"),
+    ("power_gadget", b",6.597,", b",,"),
+    ("vtune", b"\t32\t71.5%", b"\tnan\t71.5%"),
+    ("nccl_log", b" INFO Channel 01/0 : 0[0] -> 1[1] via P2P/IPC", b" IN"),  # ends within a head
+    ("nvidia_smi_topo", b"\t14-27,42\t1\t\tN/A", b"\t"),
+    ("nvidia_smi_table", b"| NVIDIA-SMI 580", b"|"),
+    ("caliper", b"data=7500", b"data=7-00"),
+    ("caliper", b"data=1.500000", b"data=x.500000"),
+    ("thapi_tally", b"       Name |   Time | Time(%)", b"       Name |   Time | Ti\n"),
+    ("tritonparse", b'"store_results"', b'"store_resulps"'),
+    ("tritonparse", b'["cubin",300]', b'["cubin",3.0]'),
+    ("unitrace_metrics", b"Kernel,Device,SubDeviceId,GpuTime[ns],AvgGpu", b"Kernel,De\nAvgGpu"),
+    ("unitrace_metrics", b",XVE_ACTIVE[%]", b""),  # a name less than there are cells
+    ("unitrace_metrics", b"90.354", b"90.3x4"),
+    ("xplane", b"/host:CPU", b"/jost:CPU"),
+    ("nccl_plugin", b'"ts": 110}', b'"ts": 11}'),  # it stops before it starts
+    ("perf_trace", b"prev_comm=k w:1 prev_pid", b"prev_comm=k w:1 prev_qid"),
+    ("torch_snapshot", b"\x06blocks", b"\x06\0locks"),
+    ("proton_trace", b'"traceEvents":[{"args":{"call_stack":["ROOT","forward","copy"]', b"\n\n["),
+    ("perfetto", b"P\x01Z\tH\x01X\x07\xba\x01\x02r0", b"P\x01z\tH\x01X\x07\xba\x01\x02r0"),
+)
+
+
+@pytest.mark.parametrize(("kind", "old", "new"), KEPT)
+def test_of_a_recording_that_is_kept(tmp_path: Path, kind: str, old: bytes, new: bytes) -> None:
+    (whole,) = (WHOLE / kind).iterdir()
+    data = whole.read_bytes()
+    assert old in data
+    damaged = tmp_path / whole.name
+    damaged.write_bytes(data.replace(old, new, 1))
+    assert_said(whole, damaged)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "old", "new"),
+    [
+        # Of profile.db: a metric and a context that meta.db does not have, values out of order.
+        ("hpctoolkit", "profile.db", b"\x06\x00i\x1dUM\x10u\xdf>\x06",
+         b"\x06\x7fi\x1dUM\x10u\xdf>\x06"),
+        ("hpctoolkit", "profile.db", b"\x05\x00\x00\x00\x00\x00\x00\x00\xf8?", b"\x05" + bytes(9)),
+        ("rocprof_compute", "sysinfo.csv", b",160,4,", b",160,.,"),
+        ("rocprof_compute", "pmc_perf.csv", b"\n1,scale", b"\n,scale"),
+    ],
+)  # fmt: skip
+def test_of_a_folder_that_is_kept(
+    tmp_path: Path, kind: str, file: str, old: bytes, new: bytes
+) -> None:
+    (whole,) = (WHOLE / kind).iterdir()
+    damaged = Path(shutil.copytree(whole, tmp_path / whole.name))
+    data = (damaged / file).read_bytes()
+    assert old in data
+    (damaged / file).write_bytes(data.replace(old, new, 1))
+    assert_said(whole, damaged)
+
+
+MADE: tuple[tuple[str, str, str, str], ...] = (
+    ("a.stacks", stacks.FORMATS["collapsed"], "[k] 3\n", "[k] 3"),
+    ("a.perf", stacks.FORMATS["perf_script"], "cpu-clock:\n\tffffffff81", "cpu-clock:\tffffffff81"),
+    ("a.txt", gtpin.FILES["instcount"], "[      0|       0] 0x000360 :         nop", "[ "),
+    ("vllm.log", served.VLLM_LOG, "[core.py:402] Iteration(515)", "[core.py"),
+    ("vllm.log", served.VLLM_LOG, "INFO 11-26 10:39:51 [core.py:402] Iteration(515)", "INFO\n"),
+    ("sglang.log", served.SGLANG_LOG, "input throughput", "input throug(put"),
+    ("sglang.log", served.SGLANG_LOG, "(token/s): 18722.30", "(token/s):-1"),
+    ("trt.log", served.TRTLLM_LOG, "'num_ctx_tokens': 900", "1e999"),
+    ("bench.json", json.dumps(served.BENCH),
+     'ckend": "vllm", "completed": 2, "duration": 2.0, "', ""),
+    ("x.txt", slurm.CONTROL + slurm.NODE, "NodeList=n[1-2]", "x"),
+    ("x.txt", slurm.CONTROL + slurm.NODE, "NodeName=n1", "NodeName="),
+    ("meta.json", json.dumps(cockpit.META), 'hostname": "n1"', 'hostname": ""'),
+    ("m.json", memory.document(memory.ENTRY, memory.ENTRY), '"action"', '"actyon"'),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "old", "new"), MADE)
+def test_of_a_text(tmp_path: Path, name: str, text: str, old: str, new: str) -> None:
+    assert old in text
+    places = [tmp_path / "whole" / name, tmp_path / "damaged" / name]
+    for place, content in zip(places, (text, text.replace(old, new, 1)), strict=True):
+        place.parent.mkdir()
+        place.write_text(content)
+    assert_said(*places)
+
+
+def change_counts(database: Path) -> None:
+    """A value of a counter names a kernel that is not there."""
+    db = sqlite3.connect(database)
+    (table,) = db.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd_pmc_event%'"
+    ).fetchone()
+    db.execute(f'UPDATE "{table}" SET event_id = 99999')
+    db.commit()
+    db.close()
+
+
+def change_action(database: Path) -> None:
+    """What was done with memory is no word of the tool's."""
+    db = sqlite3.connect(database)
+    (table,) = db.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd_memory_alloc%'"
+    ).fetchone()
+    db.execute(f"UPDATE \"{table}\" SET type = 'x' WHERE id = 1")
+    db.commit()
+    db.close()
+
+
+def swap_leaves(database: Path) -> None:
+    """Two pages stand where the other would: each is whole in itself."""
+
+    class Chosen:
+        def sample(self, pages: object, count: int) -> tuple[int, int]:
+            return first, second
+
+    db = sqlite3.connect(database)
+    roots = dict(
+        db.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'table'").fetchall()
+    )
+    db.close()
+    first, second = (
+        next(page for name, page in roots.items() if name.startswith(wanted)) - 1
+        for wanted in ("rocpd_info_agent", "rocpd_info_pmc")
+    )
+    database.write_bytes(_swap_pages(database.read_bytes(), Chosen()))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", [change_counts, change_action, swap_leaves])
+def test_of_a_database(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    whole = synth_rocm.write_rocpd(tmp_path / "whole.db", 3)
+    damaged = Path(shutil.copyfile(whole, tmp_path / "damaged.db"))
+    damage(damaged)
+    assert_said(whole, damaged)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("4242_hsa_api_trace.csv", b',"Start_Timestamp","End_Timestamp"', b""),  # names are gone
+        ("4242_hsa_api_trace.csv", b',"Start_Timestamp"', b',"S'),  # a quotation does not end
+        ("4242_counter_collection.csv", b"128.0", b"12..0"),
+        ("4242_memory_allocation_trace.csv", b"7150,7150", b"7x50,7150"),
+    ],
+)
+def test_of_files_of_rocprofv3(tmp_path: Path, name: str, old: bytes, new: bytes) -> None:
+    whole = synth_rocm.write_csv(tmp_path / "whole")
+    damaged = Path(shutil.copytree(whole, tmp_path / "damaged"))
+    data = (damaged / name).read_bytes()
+    assert old in data
+    (damaged / name).write_bytes(data.replace(old, new, 1))
+    assert_said(whole, damaged)
+
+
+def test_of_series_of_a_job(tmp_path: Path) -> None:
+    """Keys one level down, in an object that holds that alone."""
+    whole = cockpit.write_archive(tmp_path / "archive")
+    damaged = Path(shutil.copytree(whole, tmp_path / "damaged"))
+    (path,) = damaged.rglob("data.json*")
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    changed = text.replace(b'"timestep"', b'"timestp"', 1)
+    assert changed != text
+    path.write_bytes(gzip.compress(changed) if data[:2] == b"\x1f\x8b" else changed)
+    assert_said(whole, damaged)
+
+
+def test_of_devices_of_a_diagnosis(tmp_path: Path) -> None:
+    table = (
+        "| Diagnostic                | Result                   |\n"
+        "|-----  Hardware  ----------+--------------------------|\n"
+        "| GPU Memory                | Fail - GPUs: {}        |\n"
+    )
+    for name, gpus in (("whole", "0, 3"), ("damaged", ", 3")):
+        (tmp_path / name).write_text(table.format(gpus))
+    assert_said(tmp_path / "whole", tmp_path / "damaged")
+
+
+def test_a_changed_row_of_a_packed_profile(tmp_path: Path) -> None:
+    """A place in the code names a function that the profile does not have."""
+    (whole,) = (WHOLE / "jax_memory").iterdir()
+    data = whole.read_bytes()
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    old, new = b'"\t\x08\x0f"\x05\x08\x0e', b'"\t\x08\x0f"\x05\x08\x7e'
+    assert old in text
+    damaged = tmp_path / whole.name
+    damaged.write_bytes(text.replace(old, new, 1))
+    assert_said(whole, damaged)
