@@ -821,7 +821,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-EVENTS',
         suffixes=('.events',),
-        version=5,
+        version=6,
         source='src/sightline/core/model/event_file.py',
     ),
     Importer(

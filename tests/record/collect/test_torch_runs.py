@@ -237,6 +237,33 @@ with sl.annotate("last"):
 """
 
 
+TWICE = """
+import torch
+weight = torch.ones(8, 8)
+for turn in range(3):
+    weight @ weight
+    if turn < 2:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+            weight + weight
+        prof.export_chrome_trace(f"own{turn}.json")
+"""
+
+
+def test_recording_goes_on_after_the_programs_own_profiler(tmp_path):
+    """Three products around two profiles of the program's: all are ours, and none of its sums."""
+    done = recording.run(
+        "--no-report", "--backend", "torch", "-o", "t", "--", PY, "-c", TWICE, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    run = sl.open(str(tmp_path / "t.sightline"))
+    names = run.table("host_ops").get_column("name").to_list()
+    assert (names.count("aten::mm"), names.count("aten::add")) == (3, 0)
+    (paused,) = run.table("quality").filter(kind="torch_ended_early").to_dicts()
+    assert paused["severity"] == "info"
+    assert "paused 2 times, while the program's own profiler ran" in paused["text"]
+    assert "sightline own0.json own1.json" in paused["text"]
+
+
 def test_the_programs_own_profiler_has_its_way_and_a_kill_leaves_the_rest(tmp_path):
     """Ours ends when theirs begins; then the process is killed, and what was marked is there."""
     done = recording.run(

@@ -20,7 +20,7 @@ from sightline.core.model import event_file as f
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import WHOLE_BYTES, Source, read_intact
 from sightline.core.text import make_printable
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_count, format_ns, format_several
 from sightline.errors import DamagedError
 
 IMPORTER = Importer(
@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-EVENTS",
     suffixes=(f.SUFFIX,),
-    version=5,
+    version=6,
     source="src/sightline/core/model/event_file.py",
 )
 
@@ -303,6 +303,15 @@ def _notes(found: _Read, status: tuple[int, int, int, int], drift: int) -> list[
     ):
         if key in facts:
             then = _name_own_traces(facts) if key == "torch_ended_early" else None
+            if key == "torch_ended_early" and facts.get("torch_begun_again"):
+                # Nothing was lost: what ran meanwhile is in the program's own traces.
+                times = format_several(_int(facts["torch_begun_again"]) or 1, "time")
+                paused = (
+                    f"the PyTorch recording paused {times}, while the program's own profiler ran"
+                )
+                text = f"{paused}. {then}" if then else paused
+                notes.append(Quality(key, "info", text, None, then))
+                continue
             notes.append(Quality(key, "warning", f"{text}: {facts[key]}", None, then))
     forked = _int(facts.get("torch_forked"))
     if forked:

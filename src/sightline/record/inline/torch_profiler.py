@@ -334,15 +334,47 @@ def _yield_to_the_program(torch: Any) -> None:
 
     def prepare(self: Any) -> Any:
         if state.torch is not None and not state.torch.starting:
+            began = state.torch.began_ns
             stop()
             file = session.open_recorder()
             if file is not None:
                 file.fact(torch_ended_early="the program started a profiler of its own")
                 _note_own_traces(torch)
+            if began:
+                _go_on_after(torch, owner, self, began)
         return original(self)
 
     prepare.of_sightline = True  # type: ignore[attr-defined]
     owner._prepare_trace = prepare
+
+
+def _go_on_after(torch: Any, owner: Any, theirs: Any, began: int) -> None:
+    """Record again once the program's profiler has stopped, in what is left of our time.
+
+    Not where steps were asked for: those have been counted on.
+    """
+    options = state.plan["torch"]
+    if options.get("steps") or _tried > _MOST_AGAIN:
+        return
+    original = owner.__exit__
+
+    def leave(self: Any, *args: Any) -> Any:
+        result = original(self, *args)
+        if self is theirs:
+            owner.__exit__ = original
+            left = (
+                float(options["seconds"]) - (now() - began) / 1e9 if options.get("seconds") else 0
+            )
+            if not options.get("seconds") or left > 0:
+                # Profilers of others may be around it, and end with it: then ours is not begun.
+                again = {**options, **({"seconds": left} if left else {})}
+                before = _tried
+                _guarded(lambda: start(torch, again))
+                if (file := session.open_recorder()) is not None and _tried > before:
+                    file.fact(torch_begun_again=_tried - 1)
+        return result
+
+    owner.__exit__ = leave
 
 
 def _note_own_traces(torch: Any) -> None:
@@ -356,7 +388,8 @@ def _note_own_traces(torch: Any) -> None:
     def export(self: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, path, *args, **kwargs)
         file = session.open_recorder()
-        if file is not None and len(written) < _MOST_TRACES:
+        is_ours = _IS_OURS.search(str(path)) is not None
+        if file is not None and not is_ours and len(written) < _MOST_TRACES:
             written.append(str(path))
             file.fact(torch_own_traces=written)
         return result
@@ -386,6 +419,8 @@ def _hook_optimizers() -> None:
     register_optimizer_step_post_hook(after)
 
 
+_MOST_AGAIN = 3  # times that ours is begun again after one of the program's own
+_IS_OURS = re.compile(r"[/\\]\.part-\d+-[^/\\]*\.torch-\d+\.json$")  # `Session._write`
 _MOST_TRACES = 8  # of the program's own, whose names are kept
 _kept: list[Any] = []  # C callbacks, which must outlive their use
 
