@@ -226,3 +226,15 @@ def test_a_changed_row_of_a_packed_profile(tmp_path: Path) -> None:
     damaged = tmp_path / whole.name
     damaged.write_bytes(text.replace(old, new, 1))
     assert_said(whole, damaged)
+
+
+@pytest.mark.parametrize("moment", ["2026-03-01T10:00:99", "0026-03-01T10:00:00"])
+def test_moments_that_no_clock_has(tmp_path: Path, moment: str) -> None:
+    """A minute has no such second, and a year that ns since 1970 do not reach: once exit 3."""
+    (whole,) = (WHOLE / "kernel_log").iterdir()
+    text = whole.read_text()
+    (tmp_path / "kern.log").write_text(text.replace("2026-03-01T10:00:00", moment, 1))
+    assert losses.read_answer(tmp_path / "kern.log").rows["device_events"] == 2
+    job = slurm.JOB.replace("2026-01-31T10:00:00", moment)
+    (tmp_path / "jobs").write_text(f"{slurm.NAMES}\n{job}\n")
+    assert losses.read_answer(tmp_path / "jobs").rows["jobs"] == 1

@@ -98,12 +98,13 @@ def test_a_name_is_misspelt_only_where_the_known_one_is_missing() -> None:
         ("memory_headevice_id", True),
         ("code_object_id", False),  # a word of its own: its parts meet at a mark
         ("kernelName", False),
+        ("sgpr_count", False),
         ("hostname", False),
     ],
 )
 def test_names_that_became_one(word: str, is_one: bool) -> None:
     known = {
         "hostname", "accelerators", "memory_health", "device_id", "code_object_offset",
-        "correlation_id", "object_id", "kernelId", "lastName",
+        "correlation_id", "object_id", "kernelId", "lastName", "size", "arch_vgpr_count",
     }  # fmt: skip
     assert is_spliced(word, known - {word}, known) is is_one

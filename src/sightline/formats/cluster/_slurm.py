@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sightline.core.model.declare import Quality
+from sightline.core.units import INT64_MAX
 from sightline.formats.cluster._jobs import read_real, read_whole, read_word
 
 _LENGTH = re.compile(r"^(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,2}(?:\.\d{1,9})?)$")
@@ -30,7 +31,8 @@ def read_time(text: object) -> int | None:
     except ValueError:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000) * 1_000_000
+    ns = round(moment.timestamp() * 1000) * 1_000_000
+    return ns if abs(ns) <= INT64_MAX else None  # the year 0026 is none
 
 
 def read_length(text: object) -> int | None:

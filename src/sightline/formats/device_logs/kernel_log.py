@@ -14,6 +14,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.text import make_printable
+from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_date
 from sightline.formats._stacks import note_bad_lines, read_text
@@ -113,8 +114,12 @@ def read_line_time(line: str) -> tuple[int, bool]:
     """When a line was written, in ns, and whether that is a date."""
     if found := _ISO.match(line):
         zone = (found[4] or "+00:00").replace("Z", "+00:00")
-        moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{zone}")
-        return _add_fraction(moment, found[3]), True
+        try:
+            moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{zone}")
+        except ValueError:  # of a minute that has no such second
+            return 0, False
+        ns = _add_fraction(moment, found[3])
+        return (ns, True) if abs(ns) <= INT64_MAX else (0, False)
     if found := _CTIME.match(line):
         return _read_words(f"{found[4]} {found[1]} {found[2]} {found[3]}"), True
     if found := _UPTIME.match(line):

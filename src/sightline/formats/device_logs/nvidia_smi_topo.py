@@ -93,7 +93,9 @@ def _add_row(
         samples.add("CPUs near", sum(max(0, e[-1] - e[0] + 1) for e in ends), 0, gpu)
         if len(rest) > 1 and rest[1].isdecimal():
             samples.add("NUMA node", rest[1], 0, gpu)
-    return not rest or _CPUS.match(rest[0]) is not None or rest[0] == "N/A"
+    is_node = len(rest) < 2 or rest[1] == "N/A" or all(c.isdecimal() or c in ",-" for c in rest[1])
+    is_whole = is_node and not (len(rest) > 1 and rest[1].strip(",-") == "")
+    return not rest or (is_whole and (_CPUS.match(rest[0]) is not None or rest[0] == "N/A"))
 
 
 def _note_joins(joins: dict[tuple[int, int], str]) -> list[Quality]:

@@ -43,7 +43,7 @@ _VALUES = ("Power:", "HW active frequency:", "HW active residency:", "frequency:
 _PARTS = ("GPU", "CPU", "CPU 0", "ANE", "DRAM", "Package", "E-Cluster", "P-Cluster", "P0-Cluster")
 _HEADS = [f"{part} {value}" for part in _PARTS for value in _VALUES]
 # A value, and the next line behind it.
-_JOINED = re.compile(r"(?:%|mW|MHz)(?:GPU|CPU|ANE|DRAM|Package|[EP]\d?-Cluster) ")
+_JOINED = re.compile(r"(?:%|mW|MHz|\*\*\*)(?:GPU|CPU|ANE|DRAM|Package|[EP]\d?-Cluster) ")
 _FORM = "%a %b %d %H:%M:%S %Y %z"
 _GPU = 0  # Apple's chips have one
 
@@ -59,6 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     for line in read_text(source, quality).splitlines():
         head = _HEAD.match(line)
         if head is not None:
+            bad += bool(_JOINED.search(line))
             told = read_time(head[1], _FORM)
             length = round(float(head[2]) * 10**6) if _is_number(head[2]) else 0
             # The next sample of the same second ends one length later.

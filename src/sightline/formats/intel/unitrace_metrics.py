@@ -98,7 +98,8 @@ def _list_sections(text: str) -> Iterator[tuple[pl.DataFrame, int]]:
 
 
 def _is_no_number(cell: str) -> bool:
-    return read_number(cell) is None
+    found = read_number(cell)
+    return found is None or bool(found[1])  # its units stand above
 
 
 def _name_cells(rows: list[list[str]], names: list[str], device: int) -> pl.DataFrame:

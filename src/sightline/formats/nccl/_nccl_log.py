@@ -143,7 +143,7 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))
         elif " via " in line.text or line.text.startswith("Chan") or "] -> " in line.text:
             bad += _CHANNEL.match(line.text) is None and (
-                " : " not in line.text or "->" in line.text
+                " : " not in line.text or "->" in line.text or "[" in line.text
             )
         bad += bool(_AGAIN.search(line.text))
     missing = sum(total - len(known) for (_, total), known in listed.items() if total > len(known))

@@ -11,6 +11,7 @@ from sightline.core.model.declare import Imported, ImportOptions, Quality, Recor
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import is_odd
+from sightline.formats._text_damage import count_misspelt, note_names
 from sightline.formats.amd._rocm_csv import read_table
 from sightline.formats.amd._rocprof_compute import LAUNCH, MACHINE, make_devices, make_kernels
 
@@ -266,6 +267,7 @@ def _read_machine(path: Path | None, source: Source, notes: list[Quality]) -> di
         return {}
     table = read_table(Source(path, source.given, source.on_read), notes)
     row = table.row(0, named=True) if table.height else {}
+    notes += note_names(count_misspelt(list(row), MACHINE))
     odd = sum(is_odd(row[name] or "") for name in MACHINE if name in row)
     if odd:
         text = f"{path.name}: what it says of the GPU is no number: it is left out"
