@@ -194,8 +194,8 @@ def test_format_count(value: int | None, text: str) -> None:
         (None, "the file is cut off", "the file is cut off"),
         (1200, "events were skipped", "1,200 events were skipped"),
         (1, "damaged events were skipped", "1 damaged event was skipped"),
-        (1, "unmatched begin or end events were left out",
-         "1 unmatched begin or end event was left out"),
+        (1, "unmatched start or end events were left out",
+         "1 unmatched start or end event was left out"),
         (1, "events that end before they start were left out",
          "1 event that ends before it starts was left out"),
         (1, "devices hand out more than their segments hold: events of segments are missing",
@@ -205,7 +205,7 @@ def test_format_count(value: int | None, text: str) -> None:
          "1 process without a rank did no recorded work"),
         (1, "file in runs/tests skipped: a.txts", "1 file in runs/tests skipped: a.txts"),
         (1, "file in tests skipped: a", "1 file in tests skipped: a"),
-        (1, "lines that are not stack were left out", "1 line that is not stack was left out"),
+        (1, "entries that are not events were skipped", "1 entry that is not an event was skipped"),
     ],
 )  # fmt: skip
 def test_a_note_on_one_thing_is_in_the_singular(count, text, note):

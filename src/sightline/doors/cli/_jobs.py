@@ -55,7 +55,7 @@ def read_moment_ns(text: str) -> int:
         return time.time_ns() - parse_duration_ns(text)
     except RequestError as error:
         raise RequestError(
-            f"'{text}' is no time", hint="Write for example  --since 7d  or  --since 2026-01-31"
+            f"'{text}' is not a time", hint="Write for example  --since 7d  or  --since 2026-01-31"
         ) from error
 
 

@@ -45,7 +45,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         top = parse_json(read_text(source, quality), quality)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON ({error})") from error
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"it is not JSON ({error})"
+        ) from error
     tables = JobTables(keep_identity=options.keep_identity)
     if is_meta(top):
         add_meta(tables, top)

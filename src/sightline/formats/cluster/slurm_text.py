@@ -73,7 +73,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         _add_efficiency(tables, block)
     made = tables.tables()
     if not made:
-        raise DamagedError(f"cannot read {source.given}", why="no job or node in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete job or node")
     quality += note_bad_lines(bad, "lines of squeue")
     quality += note_damaged_summaries(damaged)
     return Imported(made, Recording("slurm", of_host=True), [*quality, NO_ZONE])

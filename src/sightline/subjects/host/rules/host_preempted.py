@@ -33,7 +33,6 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
 from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._asleep import (
     has_too_many_threads,
@@ -43,7 +42,7 @@ from sightline.subjects.host.rules._asleep import (
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.step_usage import sum_usage
 
-RULE = Rule("host-preempted", "The main thread waits for a CPU")
+RULE = Rule("host-preempted", "The main thread waits for a CPU", explains_lateness=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -62,7 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         queued,
-        f"The main thread is ready to run and has no CPU for {format_pct(queued.pct)} of its time.",
+        f"{queued.there.thread} is ready to run and has no CPU for "
+        f"{queued.there.share} of its time.",
         lines,
         Advice(
             fix="see who else runs (top, pidstat), and keep it off these CPUs: taskset, cpusets, a "
