@@ -23,7 +23,10 @@ export function table(block: TableBlock, actions: Actions): HTMLElement {
 /** The columns for a phone: what a row is, then the number that counts, and last what is the same everywhere. */
 export function arrangeNarrow(block: TableBlock): TableColumn[] {
   const varies = (c: TableColumn) => block.rows < 2 || c.values.some((value) => value !== c.values[0]);
-  const name = block.columns.find((c) => c.text && varies(c)) ?? block.columns[0];
+  const first = block.columns[0];
+  // A number that no two rows share, as a rank's or a step's, names them.
+  const isKey = first !== undefined && block.rows > 1 && new Set(first.values).size === block.rows;
+  const name = (isKey ? first : block.columns.find((c) => c.text && varies(c))) ?? first;
   const counts = block.columns.find((c) => c.name === block.sort && !c.text)
     ?? block.columns.find((c) => c.heat) ?? block.columns.find((c) => /^(ns|bytes)$/.test(c.unit));
   const place = (c: TableColumn) => (c === name ? 0 : c === counts ? 1 : varies(c) ? 2 : 3);
