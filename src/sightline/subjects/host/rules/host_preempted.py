@@ -33,6 +33,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.units import format_pct
 from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._asleep import (
     has_too_many_threads,
@@ -57,6 +58,11 @@ def check(run: Run) -> Iterator[Finding]:
     if row["usable_cpus"]:
         lines.append(
             f"the process itself keeps {row['cpus']:.2f} of its {row['usable_cpus']} CPUs busy"
+        )
+    on_waking = (row["queued_pct"] or 0) * (1 - (row["preempted_ratio"] or 0))
+    if row["preempted_ratio"] is not None and on_waking >= 1:
+        lines.append(
+            f"for {format_pct(on_waking)} more it has no CPU when it wakes, which counts as sleep"
         )
     yield report_blocked(
         RULE,
