@@ -52,6 +52,7 @@ from sightline.subjects.host.rules._shared import (
     report_share,
     take_share,
 )
+from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import (
     COPY,
     PYTHON,
@@ -88,8 +89,11 @@ def check(run: Run) -> Iterator[Finding]:
     freed, lines = _measure_freed(run), list_names(share.segments)
     if cost := sum_column(freed, "ns"):
         lines.append(f"{format_ns(cost)} after them, in which the memory of older ones goes back")
+        copied = share.segments.select("rank", ns="own_ns")
+        each = pl.concat([copied, freed.select("rank", "ns")]).group_by("rank").sum()
         share = replace(
             share,
+            there=find_there(run, each),
             cost_ns=share.cost_ns + cost,
             worst_ns=share.worst_ns + find_largest(freed, "ns"),
             pct=share.pct + 100 * cost / sum_host_windows(run),
