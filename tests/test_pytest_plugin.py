@@ -90,7 +90,7 @@ def test_another_condition(project: Path) -> None:
     assert _run_pytest(project, *condition, seed=7, length=1500)[0] == 0
     code, said = _run_pytest(project, "--sightline-fail-on", "nonsense")
     assert code == 1
-    assert "is no condition" in said
+    assert "is not a condition" in said
 
 
 def test_no_baseline(project: Path, tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def _change_digit(data: bytes, rng: random.Random) -> bytes:
 
 
 def _parse(data: bytes) -> Any:
-    """The document, or the list of a line's documents; None where it is no JSON."""
+    """The document, or the list of a line's documents; None where it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -25,7 +25,7 @@ def test_a_list() -> None:
 def test_a_job_of_slurm() -> None:
     found = names(Places("slurm"), SLURM_JOB_NODELIST="gpu[7,9]")
     assert found == [("gpu7", 9477), ("gpu9", 9477)]
-    with pytest.raises(RequestError, match="this is no job of Slurm"):
+    with pytest.raises(RequestError, match="this is not a job of Slurm"):
         names(Places("slurm"))
 
 

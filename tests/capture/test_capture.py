@@ -140,14 +140,14 @@ def test_one_that_is_stopped(tmp_path: Path) -> None:
 
 def test_nobody_listens(tmp_path: Path) -> None:
     with run_node(tmp_path / "n") as node:
-        with pytest.raises(RequestError, match="nobody listens") as caught:
+        with pytest.raises(RequestError, match="no process listens") as caught:
             record(node, tmp_path / "out")
         assert "KINETO_USE_DAEMON=1" in str(caught.value.hint)
         node.start(rank=0, env={"SLURM_JOB_ID": "7"})
         node.wait_for(1)
-        with pytest.raises(RequestError, match="nobody of job 8 listens") as caught:
+        with pytest.raises(RequestError, match="no process of job 8 listens") as caught:
             record(node, tmp_path / "out", Wanted(job="8"))
-        assert caught.value.why == "who listens is of 7"
+        assert caught.value.why == "those that listen are of 7"
 
 
 def test_a_door_that_another_daemon_has(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_programs_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         node.start(rank=0)
         time.sleep(0.3)
         assert node.keeper.list_listeners() == []
-        with pytest.raises(RequestError, match="nobody listens"):
+        with pytest.raises(RequestError, match="no process listens"):
             record(node, tmp_path / "out")
         assert node.left == []
 

@@ -45,10 +45,10 @@ def test_a_clock_that_may_as_well_be_ours_is_not_moved() -> None:
 
 @pytest.mark.parametrize("data", [[], {}, {"time_ns": "now"}, "x"])
 def test_what_is_no_daemon(data: Any) -> None:
-    with pytest.raises(InputError, match="no daemon of sightline"):
+    with pytest.raises(InputError, match="not a daemon of sightline"):
         compare_clock(SkewedClient(0, data=data))
     (node,) = look_around([SkewedClient(0, data=data)])
-    assert "no daemon of sightline" in str(node.problem)
+    assert "not a daemon of sightline" in str(node.problem)
     json.dumps(node.problem)
 
 

@@ -28,7 +28,7 @@ class FakeNode(Node):
 
     def begin(self, request: Any, user: int, may: Any, why: str = "asked") -> Any:
         if self.refuses:
-            raise RequestError("nobody listens")
+            raise RequestError("no process listens")
         self.begun.append(why)
         return SimpleNamespace(listeners=[], folder=self.shelf.make(request.id), request=request)
 
@@ -67,7 +67,7 @@ def test_where_nobody_listens_it_stays_armed(node: FakeNode) -> None:
     assert triggers.fire("signal")
     assert node.begun == ["signal"]
     assert said == [
-        "signal was fired: nobody listens",
+        "signal was fired: no process listens",
         "signal was fired: 0 processes are recorded",
     ]
 

@@ -33,18 +33,21 @@ def test_a_number_is_meant_as_exactly_as_it_is_written(digits: str, within: floa
     ("keys", "why"),
     [
         ({**CHANGE, "change_pc": -1}, "did you mean change_pct"),
-        ({**CHANGE}, "it wants one of change_pct"),
-        ({**CHANGE, "change_pct": -1, "change_at_most_pct": 0}, "it wants one of change_pct"),
-        ({**CHANGE, "change_pct": "-1"}, "'change_pct' is no number"),
-        ({**CHANGE, "change_pct": True}, "'change_pct' is no number"),
+        ({**CHANGE}, "it needs one of change_pct"),
+        ({**CHANGE, "change_pct": -1, "change_at_most_pct": 0}, "it needs one of change_pct"),
+        ({**CHANGE, "change_pct": "-1"}, "'change_pct' is not a number"),
+        ({**CHANGE, "change_pct": True}, "'change_pct' is not a number"),
         ({**CHANGE, "change_pct": -1, "within_pct": -1}, "is less than 0"),
         ({**CHANGE, "before": [], "change_pct": -1}, "'before' and 'after'"),
-        ({**CHANGE, "before": 5, "change_pct": -1}, "'before' is no path"),
-        ({**CHANGE, "before": "a\0", "change_pct": -1}, "'before' is no path"),
+        ({**CHANGE, "before": 5, "change_pct": -1}, "'before' is neither a path"),
+        ({**CHANGE, "before": "a\0", "change_pct": -1}, "'before' is neither a path"),
         ({"recording": "a", "is": 1}, "one of finding, kernel, analysis, sql"),
         ({"recording": "a", "sql": "q", "kernel": "k", "is": 1}, "one of finding"),
         ({"recording": "a", "analysis": "breakdown", "is": 1}, "the 'column'"),
-        ({"recording": "a", "analysis": "b", "column": "c", "where": [1], "is": 1}, "no object"),
+        (
+            {"recording": "a", "analysis": "b", "column": "c", "where": [1], "is": 1},
+            "not an object",
+        ),
     ],
 )
 def test_what_is_no_claim_says_why(keys: dict[str, object], why: str) -> None:

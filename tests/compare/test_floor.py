@@ -44,7 +44,7 @@ def test_runs_must_be_alike(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_no_floor(tmp_path: Path, text: str) -> None:
     (tmp_path / "f").write_text(text)
-    with pytest.raises(InputError, match="is no floor"):
+    with pytest.raises(InputError, match="is not a floor"):
         read_floor(tmp_path / "f")
 
 

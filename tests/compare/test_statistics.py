@@ -60,7 +60,7 @@ def test_flat_steps_are_flat(rho: float, n: int) -> None:
 
 
 def test_runs_that_differ_by_themselves() -> None:
-    """Runs are off by 1 %, steps by 0.2 %: one run a side differs, three are no other program."""
+    """Runs are off by 1 %, steps by 0.2 %: one run a side differs, three are not other program."""
     dice = random.Random(7)
 
     def record(runs: int) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""The line protocol: its grammar, what is no point, and round trips."""
+"""The line protocol: its grammar, what is not a point, and round trips."""
 
 from __future__ import annotations
 

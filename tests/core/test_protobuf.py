@@ -74,7 +74,7 @@ def test_bytes_are_a_message_or_damaged(data):
     try:
         as_dict(parse_message(Node, data))
     except DamagedMessageError as error:
-        assert str(error) == "its bytes are no Node message"
+        assert str(error) == "its bytes are not a Node message"
 
 
 @given(

@@ -33,7 +33,7 @@ def test_a_stage_inside_another_takes_its_time_off_that_one() -> None:
     kept = keep()  # 0 to 1 s: the start
     with kept.enter("read"), kept.enter("store"):  # 1 to 2 and 3 to 4 s, 2 to 3 s
         pass
-    with kept.enter("read"):  # 4 to 5 s is no stage's, 5 to 6 s
+    with kept.enter("read"):  # 4 to 5 s is not a stage's, 5 to 6 s
         pass
     took = kept.finish()  # until 7 s
     assert seconds(took) == {START: 1, "read": 3, "store": 1, REST: 2}

@@ -194,8 +194,8 @@ def test_format_count(value: int | None, text: str) -> None:
         (None, "the file is cut off", "the file is cut off"),
         (1200, "events were skipped", "1,200 events were skipped"),
         (1, "damaged events were skipped", "1 damaged event was skipped"),
-        (1, "unmatched begin or end events were left out",
-         "1 unmatched begin or end event was left out"),
+        (1, "unmatched start or end events were left out",
+         "1 unmatched start or end event was left out"),
         (1, "events that end before they start were left out",
          "1 event that ends before it starts was left out"),
         (1, "devices hand out more than their segments hold: events of segments are missing",
@@ -208,6 +208,7 @@ def test_format_count(value: int | None, text: str) -> None:
         (1, "operations at a time that no clock can have were left out",
          "1 operation at a time that no clock can have was left out"),
         (1, "lines that are not stack were left out", "1 line that is not stack was left out"),
+        (1, "entries that are not events were skipped", "1 entry that is not an event was skipped"),
     ],
 )  # fmt: skip
 def test_a_note_on_one_thing_is_in_the_singular(count, text, note):

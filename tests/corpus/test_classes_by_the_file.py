@@ -174,6 +174,6 @@ def test_sums_by_the_files_own_category(path: Path, read: Callable[[Path], Sums]
     try:
         theirs = read(path)
     except (KeyError, TypeError, AttributeError):
-        pytest.skip("it is no trace")
+        pytest.skip("it is not a trace")
     ours = read_ours(path, with_direction=read is read_nsys)
     compare_figures(path, "count and time by category", ours, theirs)

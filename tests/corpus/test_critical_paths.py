@@ -18,7 +18,7 @@ HTA = "kineto/facebookresearch__HolisticTraceAnalysis"
     [
         (
             f"{HTA}/critical_path/cuda_event_sync/event_sync_trace.json.gz",
-            "host, between calls",
+            "CPU code between calls",
             59,
         ),
         (f"{HTA}/negative_queue_length_values_check/rank0.json.gz", "start of a graph", 34),

@@ -28,7 +28,7 @@ from support.corpus import CORPUS, list_recordings, name_recording
 # What a rung of the ladder frees, and the parts of the path that end with it: a window gets no
 # shorter than the rest of the chain that held it.
 HELD_BY = {
-    "host": ("host", "launch", "return of a wait", "not explained", "launched", "start of a graph"),
+    "host": ("CPU", "launch", "return of a wait", "not explained", "launched", "start of a graph"),
     "copies": ("copy or memset",),
     "communication": ("communication",),
 }
@@ -148,7 +148,7 @@ def _measure_busy_waits(run: Run, pieces: pl.DataFrame) -> int:
 
     Such a call is held by the work, which must then be on the path in its place.
     """
-    waits = pieces.filter(pl.col("part") == "host, in a call", may_wait(Texts(pieces["name"])))
+    waits = pieces.filter(pl.col("part") == "CPU in a call", may_wait(Texts(pieces["name"])))
     ops = run.table("device_ops").select("start_ns", "end_ns")
     busy = merge_intervals(ops, [])
     both = waits.select("start_ns", "end_ns").join(busy, how="cross", suffix="_busy")

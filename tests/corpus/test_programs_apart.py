@@ -42,7 +42,7 @@ def test_two_programs_are_refused_or_their_merge_is_told(pair: tuple[Path, Path]
     try:
         alone = [sightline.open(str(path)) for path in pair]
     except SightlineError:
-        pytest.skip("one of them is no recording by itself")
+        pytest.skip("one of them is not a recording by itself")
     assert all(run.table("recordings").height for run in alone)
     try:
         run = sightline.open(*map(str, pair))

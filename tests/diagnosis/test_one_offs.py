@@ -1,4 +1,4 @@
-"""What lies in one of many steps is no part of what each step loses."""
+"""What lies in one of many steps is not part of what each step loses."""
 
 from __future__ import annotations
 

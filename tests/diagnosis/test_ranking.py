@@ -99,7 +99,10 @@ def test_a_loss_lowers_confidence_and_is_named():
 
 @pytest.mark.parametrize(
     "rule",
-    ["preempted-launch-thread", "cpu-oversubscribed", "blocked-on-io", "futex-contention"],
+    [
+        *("preempted-launch-thread", "cpu-oversubscribed", "blocked-on-io", "futex-contention"),
+        *("host-waiting", "host-preempted", "host-loading", "host-page-faults", "host-growing"),
+    ],
 )
 def test_what_the_system_did_on_a_late_rank_is_merged_into_it(rule):
     late = finding("straggler-rank", 50, where={"late_ranks": [1], "ranks": [1]})
@@ -114,7 +117,7 @@ def test_what_a_late_rank_is_late_with_is_merged_into_it():
     other = finding("host-late", 40, where={"ranks": [0, 1]})
     (merged,) = ranked([late, why], QUIET)
     assert merged.rule == "straggler-rank"
-    assert merged.fix == "on these ranks: log less"
+    assert merged.fix == "on rank 1: log less"
     assert any("host-late there" in line for line in merged.evidence)
     assert len(ranked([late, other], QUIET)) == 2
 

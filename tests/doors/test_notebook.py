@@ -68,7 +68,7 @@ def test_a_cell_is_sampled_and_kept(shell: _Shell, tmp_path: Path) -> None:
     flame = shell.user_ns["shown"][-1]
     assert flame.to_rows()[0]["name"].startswith("burn (")
     assert run.rows("stack_weights") > 0
-    assert "pytest" not in repr(flame.to_rows()), "who called the cell is no part of it"
+    assert "pytest" not in repr(flame.to_rows()), "who called the cell is not part of it"
 
 
 def test_frames_that_lead_into_the_cell_are_left_out(tmp_path: Path) -> None:

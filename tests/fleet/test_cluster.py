@@ -80,7 +80,7 @@ def test_the_same_answer_as_one_process(folder: Path, address: str) -> None:
 
 @pytest.mark.timing
 def test_a_damaged_file_and_workers_that_die(folder: Path, address: str, tmp_path: Path) -> None:
-    """One recording is no recording, one kills each worker that reads it, one the first only."""
+    """One recording is not a recording, one kills each worker that reads it, one the first only."""
     paths = list(write_ranks(Program(9, steps=2), tmp_path))
     paths[7].write_bytes(b"\x00 no recording")
     with connect_scheduler(address) as client:

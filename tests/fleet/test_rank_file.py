@@ -57,7 +57,7 @@ def test_a_folder_of_them_is_judged_as_the_traces_are(
 
 
 def test_nothing_of_it(held: RankFile) -> None:
-    with pytest.raises(DamagedError, match="no reduced ranks"):
+    with pytest.raises(DamagedError, match="not reduced ranks"):
         read_ranks(b"PK\x03\x04", "x")
     head, _, rows = write_ranks(held).partition(b"\n")
     told = json.loads(head)
@@ -66,7 +66,7 @@ def test_nothing_of_it(held: RankFile) -> None:
         with pytest.raises(DamagedError):
             read_ranks(text + b"\n" + rows, "x")
     told["ranks"][0]["begin_ns"] = 1 << 80
-    with pytest.raises(DamagedError, match="is no number"):
+    with pytest.raises(DamagedError, match="is not a number"):
         read_ranks(json.dumps(told).encode() + b"\n" + rows, "x")
 
 

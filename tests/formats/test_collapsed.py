@@ -40,7 +40,7 @@ def count_stacks(imported: Imported) -> Counter[tuple[object, ...]]:
 
 
 def count_lines(text: str) -> tuple[Counter[tuple[object, ...]], int]:
-    """The same, a line at a time, and how many lines are no stack."""
+    """The same, a line at a time, and how many lines are not stacks."""
     counts: Counter[tuple[object, ...]] = Counter()
     bad = 0
     for line in text.split("\n"):

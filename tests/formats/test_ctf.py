@@ -203,7 +203,7 @@ def test_every_type_of_ctf_2(tmp_path: Path) -> None:
         ("uint8_t tag; variant <tag> { string a; } v;", "no enumeration"),
         ("variant { string a; } v;", "no selector"),
         ("integer { size = 65; } x;", "65 bits"),
-        ("integer { size = 8; align = 3; } x;", "no power of two"),
+        ("integer { size = 8; align = 3; } x;", "not a power of two"),
         ("unknown x;", "no type 'unknown'"),
         ("uint8_t x; uint8_t x;", "one name"),
     ],

@@ -76,7 +76,7 @@ def test_amd_smi_metric_csv(tmp_path):
         ("memory used", "bytes", 0, None, at, 283 * MIB),
     ]
     second = {(m, s): v for m, _, d, s, _, v in rows if d == 1}
-    assert ("power", None) not in second  # N/A is no 0
+    assert ("power", None) not in second  # N/A is not a 0
     assert second["GPU utilization", None] == 0
     assert second["temperature", None] == 40
 
@@ -524,7 +524,7 @@ ZEUS_TABLES = (
 
 @pytest.mark.parametrize(("text", "expected"), ZEUS_TABLES)
 def test_zeus_optimizers(tmp_path, text, expected):
-    """Each measurement is a range with its energy; one that is no number is counted."""
+    """Each measurement is a range with its energy; one that is not a number is counted."""
     (tmp_path / "zeus.csv").write_text(text)
     run = sightline.open(str(tmp_path / "zeus.csv"))
     host, counters = run.table("host_ops"), run.table("counters")

@@ -304,7 +304,7 @@ def test_named_pipe_into_which_nobody_writes_is_refused(
     os.mkfifo(path)
     outcome = asked(path)
     assert outcome.code == 2
-    assert "nobody has written into this pipe" in outcome.err
+    assert "nothing has been written into this pipe" in outcome.err
 
 
 # -- ways to name recordings --------------------------------------------------------------------

@@ -77,5 +77,5 @@ def test_bad_lines_are_counted(tmp_path: Path) -> None:
     assert run.rows("device_ops") == 1
     assert run.table("quality")["count"].to_list() == [2]
     path.write_text(lacking + ' "inspector_output_format_version"')
-    with pytest.raises(DamagedError, match="no collective in it is whole"):
+    with pytest.raises(DamagedError, match="it has no complete collective"):
         sightline.open(str(path))

@@ -725,7 +725,7 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
 def test_a_program_that_never_called_cuda(
     tmp_path: Path, texts: list[str], said: str, kinds: list[str]
 ) -> None:
-    """Where Nsight Systems traced CUDA, to trace it again is no advice."""
+    """Where Nsight Systems traced CUDA, to trace it again is not advice."""
     e = Export(utc_ns=UTC)
     e.add("OSRT_API", nameId=e.text("read"), globalTid=gtid(7, 7), start=5, end=9)
     for text in texts:

@@ -124,7 +124,7 @@ def test_no_row_at_all(tmp_path: Path) -> None:
     header = API.splitlines()[0]
     with pytest.raises(DamagedError, match="it has a header and no row"):
         read(tmp_path, header + "\n")
-    with pytest.raises(DamagedError, match="no row of it is whole"):
+    with pytest.raises(DamagedError, match="it has no complete row"):
         read(tmp_path, f"{header}\nx,y\n")
 
 

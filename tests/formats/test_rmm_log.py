@@ -49,5 +49,5 @@ def test_cut_lines_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_header_alone(tmp_path: Path) -> None:
-    with pytest.raises(DamagedError, match="no line of it is whole"):
+    with pytest.raises(DamagedError, match="it has no complete line"):
         opened(tmp_path, LOG.splitlines()[0] + "\n")

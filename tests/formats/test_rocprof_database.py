@@ -82,5 +82,5 @@ def test_kernels_with_counters_are_not_read_twice(tmp_path: Path) -> None:
 
 
 def test_nothing_in_any_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DamagedError, match="no record"):
+    with pytest.raises(DamagedError, match="no complete record"):
         sightline.open(str(write(tmp_path / "results.db", [])))

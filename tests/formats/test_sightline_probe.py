@@ -91,7 +91,7 @@ def test_what_words_mean(tmp_path: Path) -> None:
     inner = host.filter(pl.col("name") == "cuLaunchKernel").row(0, named=True)
     assert (inner["parent_id"], inner["depth"]) == (0, 1)
     kinds = ["kernel", "memcpy", "memcpy", "alloc", "collective", "graph"]
-    assert asked.get_column("kind").to_list() == kinds  # the driver's launch is no second one
+    assert asked.get_column("kind").to_list() == kinds  # the driver's launch is not a second one
     launch, copy, failed, memory, gather, graph = asked.to_dicts()
     assert [launch[f"{w}_{d}"] for w in ("grid", "block") for d in "xyz"] == [7, 5, 3, 32, 4, 2]
     assert launch["dynamic_shared_bytes"] == 2048 and launch["handle"] == 0x55

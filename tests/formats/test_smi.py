@@ -171,7 +171,7 @@ own_metric{gpu="1",UUID="GPU-7",kind="a \"b\""} 3
 
 
 def test_prometheus(tmp_path: Path) -> None:
-    """A blank of DCGM is no value; who ran it where is left out."""
+    """A blank of DCGM is not a value; who ran it where is left out."""
     assert read(tmp_path, "a.metrics", EXPOSED) == [
         ("SM clock", "MHz", 1, None, 0, 1410),
         ("own_metric", "", 1, 'kind=a "b"', 0, 3),

@@ -89,7 +89,7 @@ def test_apex_writes_times_with_exponents(tmp_path: Path) -> None:
 def test_another_metric_is_no_time(tmp_path: Path) -> None:
     path = tmp_path / "profile.0.0.0"
     path.write_text(PROFILE.replace("MULTI_TIME", "MULTI_PAPI_L2_TCM"))
-    with pytest.raises(DamagedError, match="PAPI_L2_TCM, which is no time"):
+    with pytest.raises(DamagedError, match="PAPI_L2_TCM, which is not a time"):
         sightline.open(str(path))
 
 

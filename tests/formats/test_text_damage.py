@@ -1,4 +1,4 @@
-"""Bytes that are no text, lines of noise, lines that are cut, and names that are nearly known."""
+"""Bytes that are not text, lines of noise, lines that are cut, and names that are nearly known."""
 
 from __future__ import annotations
 

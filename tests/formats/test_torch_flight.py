@@ -62,7 +62,7 @@ def test_first_versions(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_dumps_named_by_pytorch(tmp_path: Path) -> None:
-    """Their names have no ending; a Makefile beside them is no recording."""
+    """Their names have no ending; a Makefile beside them is not a recording."""
     for rank in range(12):
         trace = {"version": "2.9", "pg_config": {}, "entries": [entry(7)]}
         (tmp_path / f"_dump_{rank}").write_bytes(pickle.dumps(trace, 2))

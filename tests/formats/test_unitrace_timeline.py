@@ -91,7 +91,7 @@ def test_lines_that_are_cut_or_run_backwards(tmp_path: Path) -> None:
     counts = {note.kind: note.count for note in imported.quality}
     assert counts == {"open_end": None, "damaged_lines": 2, "no_api_calls": None}
     path.write_text("Thread 5 Device 1 : x")
-    with pytest.raises(DamagedError, match="no line of it is whole"):
+    with pytest.raises(DamagedError, match="it has no complete line"):
         read(path)
 
 

@@ -86,11 +86,11 @@ def test_lists(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--expect", "gpu=8"), "'gpu=8' is nothing that can be expected"),
-        (("--expect", "gpus=eight"), "'eight' in 'gpus=eight' is no number"),
-        (("--fleet=-oProxyCommand=x",), "is no name of a host"),
-        (("--fleet", "node[1-x]"), "is no name of a host"),
-        (("--fleet", "node[1-]-2,[-]"), "is no range"),
+        (("--expect", "gpu=8"), "'gpu=8' is not something that can be expected"),
+        (("--expect", "gpus=eight"), "'eight' in 'gpus=eight' is not a number"),
+        (("--fleet=-oProxyCommand=x",), "is not the name of a host"),
+        (("--fleet", "node[1-x]"), "is not the name of a host"),
+        (("--fleet", "node[1-]-2,[-]"), "is not a range"),
         (("--fleet", "node[1-99999]"), "10,000 hosts at most"),
         (("--fleet", ","), "no host is named"),
     ],

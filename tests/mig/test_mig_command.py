@@ -78,7 +78,7 @@ def test_lists() -> None:
     ("words", "said"),
     [
         (("--gpu", "H100-80GB"), "what is to run on the GPUs is not said"),
-        (("--gpu", "H100-80GB:none", "--want", "1g.10gb"), "is no number of GPUs"),
+        (("--gpu", "H100-80GB:none", "--want", "1g.10gb"), "is not a number of GPUs"),
         (("--gpu", "H100", "--want", "1g.10gb"), "H100-80GB or H100-PCIe-80GB"),
         (("--gpu", "T4", "--want", "1g.10gb"), "there is no GPU with MIG called 'T4'"),
         (("--gpu", "H100-80GB:200000", "--want", "1g.10gb"), "100,000 GPUs at most"),

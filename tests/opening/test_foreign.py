@@ -1,4 +1,4 @@
-"""Files that are no recording: one message says what they are and what to type instead."""
+"""Files that are not recordings: one message says what they are and what to type instead."""
 
 from __future__ import annotations
 

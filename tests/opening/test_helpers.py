@@ -1,4 +1,4 @@
-"""A server's front end beside its workers: it is no rank, and no other job."""
+"""A server's front end beside its workers: it is not a rank, and no other job."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_times_that_do_not_overlap_are_told_and_not_joined(tmp_path: Path) -> No
 
 def test_times_that_are_no_dates_are_not_joined(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace.json", 0)
-    assert "are no dates" in refuse(sightline.open(str(trace), str(make_history(tmp_path))))
+    assert "are not dates" in refuse(sightline.open(str(trace), str(make_history(tmp_path))))
 
 
 def test_a_gpu_that_idled_is_not_taken_for_the_one_that_worked(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def write_system(folder: Path, *tids: int) -> str:
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_system_has_the_rank_of_a_process_on_its_host(tmp_path: Path, is_first: bool) -> None:
-    """It is no rank of the job, needs no remark on it, and keeps that in a store of its own."""
+    """It is not a rank of the job, needs no remark on it, and keeps that in a store of its own."""
     gpu = write_process(tmp_path, "t.json", 7, distributedInfo={"rank": 3})
     paths = [write_system(tmp_path / "kernel", 7, 8), gpu]
     run = sightline.open(*(paths if is_first else reversed(paths)))
@@ -142,7 +142,7 @@ def test_systems_whose_threads_do_not_tell_are_of_different_hosts(tmp_path: Path
 
 
 def test_a_job_in_several_folders_with_a_system_beside_it(tmp_path: Path) -> None:
-    """The system is no rank, so it does not keep the folders' ranks from being one job's."""
+    """The system is not a rank, so it does not keep the folders' ranks from being one job's."""
     for rank in range(2):
         folder = tmp_path / f"n{rank}"
         folder.mkdir()

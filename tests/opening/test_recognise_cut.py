@@ -1,4 +1,4 @@
-"""What the first 64 kB show is judged, and their end is no end of a line."""
+"""What the first 64 kB show is judged, and their end is not an end of a line."""
 
 from __future__ import annotations
 

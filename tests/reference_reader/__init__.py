@@ -33,7 +33,7 @@ class Opinion:
 
 
 def read(source: Source) -> Opinion:
-    """Read a trace as far as it is intact. Raises DamagedError where it is no trace at all."""
+    """Read a trace as far as it is intact. Raises DamagedError where it is not a trace at all."""
     rows = Rows()
     with source.open() as stream:
         events = Events(stream, source.given)

@@ -133,7 +133,7 @@ class Rows:
     _open: dict[tuple[int, int], list[tuple[dict[str, Any], int]]] = field(default_factory=dict)
 
     def add(self, event: Any) -> None:
-        """Sort one event in; what is no event of a trace is counted."""
+        """Sort one event in; what is not an event of a trace is counted."""
         if not isinstance(event, dict):
             self.not_events += 1
             return

@@ -44,4 +44,4 @@ def test_pages_follow_who_touched_them(tmp_path: Path) -> None:
     parts = dict(
         run.ask("critical_path").group_by("part").agg(pl.col("duration_ns").sum()).iter_rows()
     )
-    assert parts["host, between calls"] >= 4_800_000
+    assert parts["CPU code between calls"] >= 4_800_000

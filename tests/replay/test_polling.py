@@ -44,8 +44,8 @@ def test_queries_until_the_kernel_has_ended(tmp_path: Path) -> None:
     assert sum_parts(run) == {
         "compute": 500,
         "return of a wait": 5,
-        "host, in a call": 2,
-        "host, between calls": 3,
+        "CPU in a call": 2,
+        "CPU code between calls": 3,
         "launch latency": 10,
     }
     assert halve(run, "kernel:a") == 200
@@ -84,7 +84,7 @@ def test_silence_that_follows_the_kernel(tmp_path: Path) -> None:
     run = opened(tmp_path, dispatch(*((length, length - 15) for length in lengths)))
     parts = sum_parts(run)
     assert parts["compute"] > 31_000
-    assert parts["host, between calls"] < 600
+    assert parts["CPU code between calls"] < 600
     assert halve(run, "kernel:notify") > 15_000
 
 

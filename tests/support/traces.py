@@ -72,7 +72,7 @@ def launched(called: int, work: Event, api: str = "cudaLaunchKernel", dur: Any =
 def told(
     *shapes: Any, dtype: str = "c10::BFloat16", values: Sequence[str] = (), **more: Any
 ) -> Event:
-    """An operator's arguments as the profiler writes them: [] stands for what is no tensor."""
+    """An operator's arguments as the profiler writes them: [] stands for what is not a tensor."""
     types = [dtype if shape else "Scalar" for shape in shapes]
     texts = [*values, *[""] * (len(shapes) - len(values))]
     return {"Input Dims": list(shapes), "Input type": types, "Concrete Inputs": texts, **more}
@@ -154,7 +154,7 @@ def write_text(folder: Path, text: str | bytes, name: str = "trace.json") -> Pat
 
 
 def _flat(events: Sequence[Any]) -> list[Any]:
-    """Events, and those in lists of events. An empty list is no event either, and stays."""
+    """Events, and those in lists of events. An empty list is not an event either, and stays."""
     return [e for item in events for e in (item if isinstance(item, list) and item else [item])]
 
 

@@ -60,7 +60,7 @@ def test_a_timer_is_seen_by_what_the_thread_sleeps(tmp_path: Path) -> None:
     "events",
     [
         frames(compute),  # as even, but the host works
-        frames(show, period_us=13_000),  # 76.9 Hz is no display's rate
+        frames(show, period_us=13_000),  # 76.9 Hz is not a display's rate
         frames(sleep, busy_us=15_000),  # the device is busy
         frames(show)[:20],  # a handful of frames
     ],

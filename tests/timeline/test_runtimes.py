@@ -174,7 +174,7 @@ def test_an_autotuner_inside_its_compiler_is_named(tmp_path: Path) -> None:
 
 
 def test_garbage_is_collected_again_and_again(tmp_path: Path) -> None:
-    """It is no compilation: the launching thread is late, and the collector has its name."""
+    """It is not a compilation: the launching thread is late, and the collector has its name."""
     frames = [MAIN, ["native", "gc_mark_loop_serial_", None, "/lib/libjulia-internal.so"]]
     run = sampled(tmp_path, [1] * 15 + [0] * 5, frames)
     assert_silent(run, RULE)

@@ -69,7 +69,7 @@ def test_what_comes_three_times_is_no_loop_yet(tmp_path: Path, steps: int) -> No
 
 
 def test_steps_whose_work_shrinks_are_all_usual(tmp_path: Path) -> None:
-    """Gaussian elimination: each step has less to do; the long ones are no warm-up."""
+    """Gaussian elimination: each step has less to do; the long ones are not warm-up."""
     events, at = [], 0
     for n in range(40):
         length = 400 - 9 * n

@@ -15,7 +15,7 @@ HEADER = "#Entity   TOTEC    POWER\nID        mJ       W\n"
     [
         ([5000, 6000, 9000], 4.0),
         ([5000], None),  # one reading says nothing of what was used
-        ([5000, 9000, 200, 300], None),  # the driver was loaded anew
+        ([5000, 9000, 200, 300], None),  # the driver was reloaded
         ([5000, 5000], 0.0),
     ],
 )

@@ -422,7 +422,7 @@ def test_a_report_of_large_tables_is_the_same(run, monkeypatch):
 def test_a_panels_process_that_is_ended_is_said_to_be(run, index, monkeypatch):
     monkeypatch.setattr(panels, "HELD_BYTES", 0)
     monkeypatch.setattr(panels, "_answer_apart", _end_at_once)
-    with pytest.raises(RequestError, match="ended before it was done: mostly the system"):
+    with pytest.raises(RequestError, match="ended before it was done: most often the system"):
         service.Service(run, index).answer("panel", {"name": "idle"})
 
 

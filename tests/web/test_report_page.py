@@ -89,7 +89,7 @@ def test_every_panel_of_a_real_recording_renders(opened, corpus, tmp_path, name)
         ),
     ],
 )
-def test_no_serious_violation_of_accessibility(opened, corpus, tmp_path, name, theme):
+def test_no_violation_of_accessibility(opened, corpus, tmp_path, name, theme):
     if not AXE.is_file():
         pytest.skip("axe-core is not installed: npm ci in web/")
     if name in CORPUS:
@@ -108,7 +108,7 @@ def test_no_serious_violation_of_accessibility(opened, corpus, tmp_path, name, t
             ".map(v => [v.id, v.impact, v.nodes[0].html])",
             rules,
         )
-        assert [f for f in found if f[1] in ("serious", "critical")] == [], panel
+        assert found == [], panel
 
 
 # -- what a person does ---------------------------------------------------------------------------
@@ -126,8 +126,8 @@ def test_search_steps_through_the_instances(opened, loading):
     page = shown(opened, loading, "#p=timeline").page
     page.fill("#timeline-search", "layer_norm")
     page.locator(".controls output", has_text="events").wait_for()
-    page.press("#timeline-search", "Enter")
-    name = page.inner_text(".event .name")
+    # What is typed is shown at its first place, without a key more.
+    name = page.locator(".event .name").first.inner_text()
     assert "layer_norm" in name
     first = page.evaluate("sightline.timeline.selected")
     page.press("#timeline-search", "Enter")

@@ -57,12 +57,12 @@ def note_ladder(ladder: Sequence[Row]) -> str | None:
         # What gains nothing alone may gain much behind the others: then it is named with them.
         hidden = [row["free"] for row in alone if row not in rows]
         shown = sum(row["gain_pct"] for row in rows)
-        these = "that" if len(rows) == 1 else "these"
         if hidden and together >= shown + LEAST_ROOM_PCT:
-            parts.append(f"{these} and {' and '.join(hidden)} {format_pct(together)}")
+            these = [row["free"] for row in rows] if len(rows) == 1 else ["all of these"]
+            parts.append(f"{' and '.join([*these, *hidden])} {format_pct(together)}")
         elif len(rows) > 1:
             parts.append(f"{ALL_FREE} {format_pct(together)}")
-    return f"Shorter by, if it took no time: {', '.join(parts)}."
+    return f"If it took no time, the window would be shorter by: {', '.join(parts)}."
 
 
 @dataclass(frozen=True)

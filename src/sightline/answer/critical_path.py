@@ -13,7 +13,7 @@ from sightline.timeline.host_ranges import IN_API
 from sightline.timeline.idle_names import find_covering
 from sightline.timeline.segments import select_repeating
 
-BETWEEN_CALLS = "host, between calls"
+BETWEEN_CALLS = "CPU code between calls"
 _THREAD = ["rank", "pid", "tid"]
 
 

@@ -83,7 +83,7 @@ def list_events(
     except pl.exceptions.ComputeError as error:
         words = [line.strip() for line in str(error).splitlines() if "error:" in line]
         why = words[-1].removeprefix("error:").strip() if words else None
-        raise RequestError(f"'{pattern}' is no regular expression", why=why) from error
+        raise RequestError(f"'{pattern}' is not a regular expression", why=why) from error
     return pl.concat(parts).sort("time_ns", "rank", "what", "duration_ns", maintain_order=True)
 
 

@@ -58,7 +58,7 @@ def _steps(run: Run) -> list[dict[str, Any]]:
 
 
 def _ranges(run: Run) -> pl.DataFrame:
-    """Annotated ranges by name, over all ranks; steps and moments are no ranges."""
+    """Annotated ranges by name, over all ranks; steps and moments are not ranges."""
     host = run.table("host_ops").filter(
         (pl.col("layer") == "annotation") & (pl.col("range_kind").fill_null("") != "mark")
     )

@@ -87,7 +87,7 @@ def answer_tables(
         connection.execute("SET autoload_known_extensions=false")
     try:
         define(connection)
-        query = replace_surrogates(query)  # of a shell's arguments that are no UTF-8
+        query = replace_surrogates(query)  # of a shell's arguments that are not UTF-8
         statements = connection.extract_statements(query)
         if not statements:
             raise RequestError("there is no query", hint=hint)

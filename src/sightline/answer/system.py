@@ -40,7 +40,7 @@ def summarize_system(run: Run, *, has_ops: bool) -> dict[str, list[dict[str, Any
 def _sum_mpi(run: Run) -> list[dict[str, Any]]:
     """How many ranks there are, and what share of their time calls of MPI took.
 
-    Without MPI_Init and MPI_Finalize, which come once and are no part of the work.
+    Without MPI_Init and MPI_Finalize, which come once and are not part of the work.
     """
     if not run.rows("mpi_events"):
         return []

@@ -60,7 +60,7 @@ def _list_hosts(places: Places, env: Mapping[str, str]) -> list[str] | None:
         found = next((env[name] for name in _SLURM if env.get(name)), None)
         if found is None:
             raise RequestError(
-                "this is no job of Slurm",
+                "this is not a job of Slurm",
                 why=f"{_SLURM[0]} is not set",
                 hint='--hosts "$(squeue -h -j JOB -o %N)"',
             )
@@ -92,7 +92,7 @@ def _expand(text: str) -> list[str]:
     for part in re.split(r",(?![^\[]*\])", text):
         match = _PORT.fullmatch(part.strip())
         if match is None or not match[1]:
-            raise RequestError(f"'{part}' is no host", hint="--hosts node[01-16],login1:9477")
+            raise RequestError(f"'{part}' is not a host", hint="--hosts node[01-16],login1:9477")
         port = f":{match[2]}" if match[2] else ""
         found += [f"{host}{port}" for host in expand_hosts(match[1])]
     return list(dict.fromkeys(found))
@@ -104,7 +104,7 @@ def _read_host_file(path: str) -> list[str]:
         with Path(path).open() as file:
             text = file.read(_MOST_FILE)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not text"
         raise RequestError(f"cannot read {path}", why=why.lower()) from error
     lines = (line.partition("#")[0].split() for line in text.splitlines())
     # MPICH writes HOST:SLOTS, Open MPI HOST slots=N.

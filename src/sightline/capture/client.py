@@ -133,7 +133,7 @@ class Client:
         got = self._connection.getresponse()
         told = got.read(_MOST_BYTES + 1)
         if len(told) > _MOST_BYTES:
-            raise http.client.HTTPException("it says more than is read at once")
+            raise http.client.HTTPException("its answer is longer than is read at once")
         answer = Answer(got.status, told)
         if token is not None and got.status not in (403, 413):
             proof = got.headers.get(PROOF, "")
@@ -156,7 +156,7 @@ class Client:
         if isinstance(error, TimeoutError):
             return (
                 f"the daemon of {name} does not answer",
-                f"it said nothing for {self._timeout_s:g} s",
+                f"it did not answer for {self._timeout_s:g} s",
             )
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return f"the daemon of {name} cannot be asked", str(why)

@@ -104,7 +104,7 @@ def look_around(clients: Sequence[Client]) -> list[Asked]:
                 list(told["listeners"]), bool(told["has_gpu"]),
             )  # fmt: skip
         except (TypeError, KeyError) as error:
-            raise InputError(f"{client.address.name} is no daemon of sightline") from error
+            raise InputError(f"{client.address.name} is not a daemon of sightline") from error
 
     found = map_nodes(look, list(clients))
     return [
@@ -123,7 +123,7 @@ def compare_clock(client: Client) -> tuple[int, int]:
         told = client.ask_data("GET", "/v1/clock")
         took = time.perf_counter_ns() - since
         if not isinstance(told, dict) or not isinstance(told.get("time_ns"), int):
-            raise InputError(f"{client.address.name} is no daemon of sightline")
+            raise InputError(f"{client.address.name} is not a daemon of sightline")
         if best is None or took // 2 + 1 < best[1]:
             best = told["time_ns"] - (before + took // 2), took // 2 + 1
     assert best is not None
@@ -179,14 +179,14 @@ def _find_nobody(nodes: Sequence[Asked], wanted: Wanted) -> RequestError:
     jobs = sorted({str(one.get("job")) for node in nodes for one in node.listeners})
     if jobs:
         return RequestError(
-            f"nobody of job {wanted.job} listens"
+            f"no process of job {wanted.job} listens"
             if wanted.job
             else f"none of these {'processes' if wanted.pids else 'ranks'} listens",
-            why=f"who listens is of {', '.join(jobs[:5])}",
+            why=f"those that listen are of {', '.join(jobs[:5])}",
             hint="Who there is:  sightline capture --who",
         )
     return RequestError(
-        "nobody listens",
+        "no process listens",
         why=problem or "no program there was started with KINETO_USE_DAEMON=1, or none asked yet",
         hint="Start the job with KINETO_USE_DAEMON=1; PyTorch asks every 5 s.",
     )

@@ -118,8 +118,8 @@ class Node:
             raise RequestError("these processes belong to another user")
         jobs = sorted({one.job or "(no job)" for one in listeners if may(one)})
         raise RequestError(
-            "nobody listens" + (f" of job {request.job}" if request.job else ""),
-            why=f"who listens here is of {', '.join(jobs[:5])}"
+            "no process listens" + (f" of job {request.job}" if request.job else ""),
+            why=f"those that listen here are of {', '.join(jobs[:5])}"
             if jobs
             else "no process here was started with KINETO_USE_DAEMON=1, or none asked for 20 s",
         )

@@ -42,7 +42,7 @@ class CaptureRequest:
 
 
 def decode_request(body: bytes) -> CaptureRequest:
-    """The request in a body. Raises RequestError for all that is no whole one."""
+    """The request in a body. Raises RequestError for all that is not a whole one."""
     try:
         told = json.loads(body)
         request = CaptureRequest(
@@ -58,7 +58,7 @@ def decode_request(body: bytes) -> CaptureRequest:
             pids=tuple(_check(pid, int) for pid in told.get("pids", ())[:_MOST_RANKS]),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise RequestError("this is no request for a capture", why=str(error)[:200]) from error
+        raise RequestError("this is not a request for a capture", why=str(error)[:200]) from error
     problem = find_problem(request)
     if problem is not None:
         raise RequestError("this capture is not possible", why=problem)
@@ -96,5 +96,5 @@ def _take(told: Any, name: str, kind: Any) -> Any:
 
 def _check(value: Any, kind: Any) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise TypeError(f"{str(value)[:40]!r} is not what stands there")
+        raise TypeError(f"{str(value)[:40]!r} has the wrong type")
     return value

@@ -46,7 +46,7 @@ def read_token(path: str | None) -> str | None:
             state = Path(path).stat()
             token = Path(path).read_text().strip()
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "it is no text"
+            why = getattr(error, "strerror", None) or "it is not text"
             raise RequestError(f"cannot read the token in {path}", why=why.lower()) from error
         if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise RequestError(

@@ -96,7 +96,7 @@ def read_config(path: Path) -> Config:
             hint="sightline cluster init   writes one",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML", why=str(error)) from error
+        raise InputError(f"{path} is not TOML", why=str(error)) from error
     try:
         return make_config(held, path.parent)
     except RequestError as error:
@@ -134,7 +134,7 @@ def read_address(text: str) -> tuple[str, int]:
     """An IP address and a port: 127.0.0.1:8270, [::1]:0. Raises RequestError."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal()) or int(port) > 65_535:
-        raise RequestError(f"'{text}' is no address with a port: 127.0.0.1:8270")
+        raise RequestError(f"'{text}' is not an address with a port: 127.0.0.1:8270")
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -154,7 +154,7 @@ def _read_rules(access: Mapping[str, Any]) -> Rules:
         try:
             proxies.append(ipaddress.ip_network(text))
         except ValueError:
-            raise RequestError(f"'{text}' of `proxies` is no network: 10.0.0.5/32") from None
+            raise RequestError(f"'{text}' of `proxies` is not a network: 10.0.0.5/32") from None
     header = _text(access, "header", "")
     if header and not proxies:
         raise RequestError(
@@ -232,7 +232,7 @@ def _texts(held: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if isinstance(found, str):
         found = [found]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise RequestError(f"`{key}` is a list of texts")
+        raise RequestError(f"`{key}` is a list of strings")
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ from sightline.subjects.jobs.job import GPU, NODE, Job, Use, make_use
 CLUSTER = "demo"
 KINDS = (
     "trains", "trains", "trains", "computes", "computes", "forgets GPUs", "starves", "hangs",
-    "one thread", "few threads", "leaks", "one node idles", "reads in turns",
+    "one thread", "few threads", "leaks", "one node idles", "reads in turn",
 )  # fmt: skip
 _ON_CORES = ("computes", "one thread", "few threads", "one node idles")
 _USERS = ("ada", "grace", "katherine", "dorothy", "emmy", "lise", "marie", "hedy")
@@ -53,7 +53,7 @@ def simulate(number: int, start_s: int, samples: int, kind: str) -> tuple[str, J
         held = (0.2 + 0.65 * np.linspace(0, 1, samples)) * _NODE_BYTES * np.ones((nodes, 1))
     busy = 0.2 * by_node if gpus else by_node
     files = np.abs(rng.normal(3e6, 1e6, by_node.shape)) + 2e9 * (
-        (by_node < 0.1) if kind == "reads in turns" else 0
+        (by_node < 0.1) if kind == "reads in turn" else 0
     )
     network = by_node * (0.2 * _LINK if nodes > 1 else 1e-4 * _LINK)
     places = tuple((host, None) for host in hosts)
@@ -114,7 +114,7 @@ def _draw_work(
         work *= 0.35
     elif kind == "one node idles":
         work[1:] *= 0.04
-    elif kind == "reads in turns":
+    elif kind == "reads in turn":
         for at in range(3, samples, 10):
             work[:, at : at + 3] *= 0.05
     return work
@@ -123,7 +123,7 @@ def _draw_work(
 def list_month(jobs: int = 200, now_s: int | None = None) -> Iterator[tuple[str, Job]]:
     """Jobs of the last 30 days, all ended."""
     now = int(time.time()) if now_s is None else now_s
-    rng = random.Random(62)  # noqa: S311  # what is simulated is no secret
+    rng = random.Random(62)  # noqa: S311  # what is simulated is not a secret
     for number in range(10_001, 10_001 + jobs):
         samples = rng.randint(30, 200)
         end = now - rng.randint(600, 30 * 86_400)

@@ -28,7 +28,9 @@ END_STATES = (
 )  # fmt: skip
 _KEY = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,150})/([A-Za-z0-9_.+\[\]-]{1,64})/(\d{1,12})")
 _SECOND = 10**9
-_LAST_S = 7_258_118_400  # 2200: what comes later is no time, and 2262 the last that int64 has in ns
+_LAST_S = (
+    7_258_118_400  # 2200: what comes later is not a time, and 2262 the last that int64 has in ns
+)
 _COLUMNS = tuple(column.name for column in load_table("jobs").stored)
 _NODES = ("host", "cpus", "gpus", "memory_bytes")
 
@@ -76,7 +78,7 @@ def is_key(text: str) -> bool:
 
 
 def split_key(key: str) -> tuple[str, str, int]:
-    """Cluster, number, start in ns. Raises RequestError for what is no key."""
+    """Cluster, number, start in ns. Raises RequestError for what is not a key."""
     match = _KEY.fullmatch(key)
     if match is None or not is_cluster(match[1]):
         raise RequestError("there is no such job")

@@ -54,7 +54,7 @@ class Feeds:
                 if self._seen.get(path) != changed:
                     added += self._take(_open([path]))
                     self._seen[path] = changed
-            except Exception as error:  # a source that is away is no end
+            except Exception as error:  # a source that is away is not an end
                 failed(f"{path}: {error}")
         if self._sources.slurm:
             began = time.time()

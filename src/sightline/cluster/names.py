@@ -1,7 +1,7 @@
 """Which names may come in: of clusters, nodes, metrics and parts, each confined to its letters.
 
 Names of clusters are folders of the store, so they have no separator and no leading dot: a tag of
-a line is no path (cc-backend 1.5.4: path traversal through tags of the line protocol).
+a line is not a path (cc-backend 1.5.4: path traversal through tags of the line protocol).
 """
 
 from __future__ import annotations

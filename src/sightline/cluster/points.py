@@ -39,7 +39,7 @@ class Batch:
     reasons: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reason: str) -> None:
-        """Count a line that is no point."""
+        """Count a line that is not a point."""
         self.refused += 1
         if reason in self.reasons or len(self.reasons) < _REASONS:
             self.reasons[reason] = self.reasons.get(reason, 0) + 1
@@ -118,7 +118,7 @@ class PointReader:
             metric = f"{metric}_{name}"
         cluster = given or tags.get("cluster", "")
         if given and tags.get("cluster", given) != given:
-            raise ValueError("a line is of another cluster")
+            raise ValueError("a line belongs to another cluster")
         host = tags.get("hostname") or tags.get("host") or ""
         scope = tags.get("type", "node")
         element = tags.get("type-id", "")

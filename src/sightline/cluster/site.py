@@ -97,7 +97,7 @@ listen = "127.0.0.1:8270"    # behind a reverse proxy, or with  certificate = â€
 
 [keep]
 samples_days = 14            # values of nodes; those of jobs are kept with the jobs
-jobs_days = 0                # 0: for ever
+jobs_days = 0                # 0: forever
 
 [sources]
 slurm = {str(site.slurm).lower()}                # ask sacct each five minutes

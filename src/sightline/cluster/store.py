@@ -89,7 +89,7 @@ class DoubleError(RequestError):
 
 @dataclass(frozen=True)
 class Keeping:
-    """How long things are kept, in days; 0: for ever."""
+    """How long things are kept, in days; 0: forever."""
 
     samples_days: int = 14
     jobs_days: int = 0

@@ -115,7 +115,7 @@ def _measure_kernels(pairs: Sequence[dict[str, Any]], pattern: str) -> Figure:
     """The time of all kernels of a pattern together.
 
     The interval is the sum of theirs, which holds the sum at least as surely as each holds its own,
-    as the deviation of a sum is no larger than the sum of deviations.
+    as the deviation of a sum is not larger than the sum of deviations.
     """
     busy = [row for row in pairs if row["part"] != "idle"]
     named = match_names(pattern, (n for row in busy for n in _list_names(row)))
@@ -227,7 +227,7 @@ def measure_analysis(given: Mapping[str, Any], run: Run) -> Figure:
 
 
 def measure_query(answer: pl.DataFrame) -> Figure:
-    """The one number that a query answers. Raises RequestError where it is no single number."""
+    """The one number that a query answers. Raises RequestError where it is not a single number."""
     if answer.width != 1:
         raise RequestError(
             f"the query answers {answer.width} columns", why="a claim is about one number"
@@ -246,5 +246,5 @@ def _take_one(rows: Sequence[Mapping[str, Any]], column: str, unit: str, remedy:
     if value is None:
         return Figure(None, unit, reasons=("the recording does not say it",))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise RequestError(f"'{column[:80]}' is no number")
+        raise RequestError(f"'{column[:80]}' is not a number")
     return Figure(float(value), unit, float(value), float(value))

@@ -56,7 +56,7 @@ def read_claims(data: bytes, name: str) -> list[Claim]:
         # Digits as they were written: -12 is true of -12.4, -12.0 is not.
         given = json.loads(data, parse_float=Decimal, parse_int=Decimal, parse_constant=Decimal)
     except (ValueError, ArithmeticError, RecursionError) as error:
-        raise _refuse(name, f"it is no JSON: {error}") from error
+        raise _refuse(name, f"it is not JSON: {error}") from error
     several = given if isinstance(given, list) else [given]
     if not 0 < len(several) <= MOST_CLAIMS:
         raise _refuse(name, f"it has {len(several)} claims, not 1 to {MOST_CLAIMS}")
@@ -70,7 +70,7 @@ def _refuse(name: str, why: str) -> InputError:
 
 def _parse(given: object, name: str) -> Claim:
     if not isinstance(given, dict):
-        raise _refuse(name, "it is no object")
+        raise _refuse(name, "it is not an object")
     is_change = "before" in given or "after" in given
     relations = _CHANGES if is_change else _FIGURES
     known = [*_COMMON, *(_OF_CHANGE if is_change else _OF_FIGURE), *relations]
@@ -84,7 +84,7 @@ def _parse(given: object, name: str) -> Claim:
     said = [key for key in relations if key in given]
     exists = not said and "finding" in given and "column" not in given
     if len(said) != 1 and not exists:
-        raise _refuse(name, f"it wants one of {', '.join(relations)}")
+        raise _refuse(name, f"it needs one of {', '.join(relations)}")
     value = _number(given, said[0], name) if said else Decimal(0)
     tolerance = "within_pct" if is_change else "within"
     within = _number(given, tolerance, name) if tolerance in given else _half_digit(value)
@@ -112,20 +112,20 @@ def _check_source(
         raise _refuse(name, "'same_workload' is not true or false")
     if is_change:
         if not (paths["before"] and paths["after"]):
-            raise _refuse(name, "it wants 'before' and 'after'")
+            raise _refuse(name, "it needs 'before' and 'after'")
         if "metric" not in given:
-            raise _refuse(name, "it wants a 'metric'")
+            raise _refuse(name, "it needs a 'metric'")
         return
     sources = [key for key in SOURCES if key in given]
     if not paths["recording"] or len(sources) != 1:
         raise _refuse(
-            name, f"it wants 'before' and 'after', or 'recording' and one of {', '.join(SOURCES)}"
+            name, f"it needs 'before' and 'after', or 'recording' and one of {', '.join(SOURCES)}"
         )
     if sources[0] == "analysis" and "column" not in given:
-        raise _refuse(name, "it wants the 'column' of the analysis")
+        raise _refuse(name, "it needs the 'column' of the analysis")
     where = given.get("where", {})
     if not isinstance(where, dict) or not all(map(_is_plain, where.values())):
-        raise _refuse(name, "'where' is no object of columns and their values")
+        raise _refuse(name, "'where' is not an object of columns and their values")
 
 
 def _is_plain(value: object) -> bool:
@@ -137,7 +137,7 @@ def _is_plain(value: object) -> bool:
 def _text(given: dict[str, Any], key: str, name: str) -> str:
     value = given.get(key, "")
     if not isinstance(value, str):
-        raise _refuse(name, f"'{key}' is no string")
+        raise _refuse(name, f"'{key}' is not a string")
     return value
 
 
@@ -149,14 +149,14 @@ def _paths(given: dict[str, Any], key: str, name: str) -> tuple[str, ...]:
         or len(several) > _MOST_RUNS
         or not all(isinstance(path, str) and path and "\0" not in path for path in several)
     ):
-        raise _refuse(name, f"'{key}' is no path and no list of up to {_MOST_RUNS} paths")
+        raise _refuse(name, f"'{key}' is neither a path nor a list of up to {_MOST_RUNS} paths")
     return tuple(several)
 
 
 def _number(given: dict[str, Any], key: str, name: str) -> Decimal:
     value = given[key]
     if not isinstance(value, Decimal) or not math.isfinite(float(value)):
-        raise _refuse(name, f"'{key}' is no number")
+        raise _refuse(name, f"'{key}' is not a number")
     return value
 
 
@@ -186,4 +186,4 @@ def match_names(pattern: str, names: Iterable[str]) -> set[str]:
         return set(known.filter(known.str.contains(pattern)).to_list())
     except pl.exceptions.PolarsError as error:
         why = str(error).splitlines()[-1]
-        raise InputError(f"'{pattern[:80]}' is no pattern", why=why) from error
+        raise InputError(f"'{pattern[:80]}' is not a pattern", why=why) from error

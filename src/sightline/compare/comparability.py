@@ -147,7 +147,7 @@ def _steps(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]
     counts = [sum(sample.length.count for sample in side) for side in (before, after)]
     if None in sources[0] | sources[1]:
         if sources[0] != sources[1]:
-            text = "one side has steps and the other has none: a step is no whole recording"
+            text = "one side has steps and the other has none: a step is not a whole recording"
             yield Check("steps", "blocks", text, *counts)
             return
         text = "no steps are known on either side: whole recordings are compared"

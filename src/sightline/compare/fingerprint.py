@@ -117,7 +117,7 @@ def parse_fingerprint(data: bytes, name: str) -> Sample:
         raise DamagedError(
             f"{name} is a damaged fingerprint",
             why=why,
-            hint="Make it anew:  sightline fingerprint RUN -o FILE",
+            hint="Make it again:  sightline fingerprint RUN -o FILE",
         ) from error
     return sample
 
@@ -230,12 +230,12 @@ def _layout(head: dict[str, Any], rows: dict[str, Sequence[Sequence[Any]]]) -> b
 
 
 def _refuse(text: str) -> None:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _parse(data: dict[str, Any], name: str) -> Sample:
     if data["schema"] != SCHEMA:
-        raise ValueError(f"it is no {SCHEMA}")
+        raise ValueError(f"it is not a {SCHEMA}")
     run, steps, facts = data["run"], data["steps"], data["facts"]
     length = Spread(
         int(steps["count"]), *(float(steps[k]) for k in ("mean_ns", "apart", "together"))

@@ -60,7 +60,7 @@ def calibrate_floor(samples: Sequence[Sample]) -> dict[str, Any]:
 def read_floor(path: Path) -> StoredFloor:
     """A floor that was kept. Raises InputError where the file is none."""
     wrong = InputError(
-        f"{path} is no floor of sightline",
+        f"{path} is not a floor of sightline",
         hint="Make one:  sightline compare --calibrate floor.json RUN RUN RUN",
     )
     try:

@@ -37,14 +37,14 @@ def parse_gate(text: str) -> Gate:
     match = _CONDITION.fullmatch(text)
     if match is None:
         raise RequestError(
-            f"--fail-on {text!r} is no condition",
-            why=f"it wants slower, inconclusive, or one of {', '.join(_NAMES)} with a limit",
+            f"--fail-on {text!r} is not a condition",
+            why=f"it takes slower, inconclusive, or one of {', '.join(_NAMES)} with a limit",
             hint="As  --fail-on 'step_ns > 3%'  or  --fail-on 'kernel:gemm > 50us'",
         )
     try:
         pattern = re.compile(match["pattern"]) if match["pattern"] else None
     except re.error as error:
-        raise RequestError(f"'{match['pattern']}' is no pattern", why=str(error)) from error
+        raise RequestError(f"'{match['pattern']}' is not a pattern", why=str(error)) from error
     is_share = match["unit"] == "%"
     limit = float(match["limit"])
     if match["unit"] and not is_share:

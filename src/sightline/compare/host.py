@@ -70,7 +70,7 @@ def _compare(
 def _average(sample: Sample, analysis: str, name: str, value: str, runs: int) -> pl.DataFrame:
     """Calls and ns of a step and rank, divided by the number of runs that are averaged.
 
-    Of a range the marked step around it is no part of its name, and the step itself is no row.
+    Of a range the marked step around it is not part of its name, and the step itself is not a row.
     """
     text = pl.col(name)
     assert sample.run is not None, "host time is in no fingerprint"

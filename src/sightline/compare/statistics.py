@@ -1,6 +1,6 @@
 """Is a difference real? A hierarchy of runs and steps, and tests that keep their word.
 
-Steps inside a run follow one another and are no independent measurements, and one run differs from
+Steps inside a run follow one another and are not independent measurements, and one run differs from
 the next of the same program (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM
 2013). So two sides differ by what their runs differ, and one run a side says only whether the two
 recordings differ. All of it is done on logarithms: noise of computers is relative.

@@ -127,7 +127,7 @@ class BoundedHandler(BaseHTTPRequestHandler):
     server: BoundedServer
 
     def parse_request(self) -> bool:
-        """As the library's; from here on the connection is no idle one."""
+        """As the library's; from here on the connection is not an idle one."""
         is_whole = super().parse_request()
         self.server.note(self.connection, answered=True)
         return is_whole

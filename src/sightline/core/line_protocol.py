@@ -2,7 +2,7 @@
 
 https://docs.influxdata.com/influxdb/v2/reference/syntax/line-protocol/. ClusterCockpit's collector
 writes `load_one,hostname=n1,type=node value=1.5 1700000000`: one field called value, seconds.
-What comes in was written by anybody: a line that is no point is an error of its own, and no text
+What comes in was written by anybody: a line that is not a point is an error of its own, and no text
 of it is used as anything but a text.
 """
 
@@ -103,10 +103,10 @@ def _read_number(text: bytes) -> float:
     if text in _TRUE or text in _FALSE:
         return 1.0 if text in _TRUE else 0.0
     if not _NUMBER.fullmatch(text):
-        raise ValueError("a value is no number")
+        raise ValueError("a value is not a number")
     number = float(text.rstrip(b"iu"))
     if not math.isfinite(number):
-        raise ValueError("a value is no finite number")
+        raise ValueError("a value is not a finite number")
     return number
 
 
@@ -115,7 +115,7 @@ def read_time_ns(text: bytes, scale: int | None, now_ns: int) -> int:
     if not text:
         return now_ns
     if not _WHOLE.fullmatch(text):
-        raise ValueError("a time is no whole number")
+        raise ValueError("a time is not a whole number")
     number = int(text)
     unit = scale or find_unit_ns(number)
     if not -INT64_MAX <= number * unit <= INT64_MAX:
@@ -144,4 +144,4 @@ def _decode(text: bytes) -> str:
     try:
         return (_ESCAPED.sub(rb"\1", text) if b"\\" in text else text).decode()
     except UnicodeDecodeError as error:
-        raise ValueError("a name is no UTF-8") from error
+        raise ValueError("a name is not UTF-8") from error

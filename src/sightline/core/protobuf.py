@@ -81,11 +81,11 @@ def parse_message(kind: Any, data: bytes | memoryview) -> Any:
     try:
         return kind.FromString(data)
     except (DecodeError, UnicodeDecodeError) as error:
-        raise DamagedMessageError(f"its bytes are no {kind.DESCRIPTOR.name} message") from error
+        raise DamagedMessageError(f"its bytes are not a {kind.DESCRIPTOR.name} message") from error
 
 
 def decode_text(value: str | bytes) -> str:
-    """A text field's value; the library gives bytes where it is no UTF-8."""
+    """A text field's value; the library gives bytes where it is not UTF-8."""
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
@@ -117,7 +117,7 @@ def read_messages(
     """The bytes of each value of one length-delimited field, as they come in a long message.
 
     For formats that are one repeated field, such as a trace of packets: only one chunk or one
-    value is in memory. Raises DamagedMessageError where the stream is no message or ends inside
+    value is in memory. Raises DamagedMessageError where the stream is not a message or ends inside
     a field.
     """
     rest = b""

@@ -67,7 +67,7 @@ def parse_duration_ns(text: str) -> int:
 def parse_range_ns(text: str, hint: str) -> tuple[int, int | None]:
     """First and last ns of a range such as '10ms..25ms'; '..25ms' begins at 0, '10ms..' has no end.
 
-    Raises RequestError, with `hint` where the text is no range.
+    Raises RequestError, with `hint` where the text is not a range.
     """
     start, dots, end = text.partition("..")
     if not dots:
@@ -177,6 +177,8 @@ def format_several(n: int, noun: str, plural: str | None = None) -> str:
 
 # What a clause about several things says of one.
 _OF_ONE = (
+    (r"\bare not ([aeiou][a-z]*)s\b", r"is not an \1"),
+    (r"\bare not ([a-z]+)s\b", r"is not a \1"),
     (r"\bwere\b", "was"),
     (r"\bare\b", "is"),
     (r"(?<!can )(?<!may )\bhave\b", "has"),

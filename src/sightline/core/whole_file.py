@@ -16,7 +16,7 @@ def write_whole(target: Path, data: bytes, *, through_links: bool = True) -> Non
     """Write a file, in place of an old one once all of it is on the disk. Raises OSError.
 
     A link keeps leading where it leads, unless links are not followed: then the file takes its
-    place. What is no plain file (a pipe, a device) is written to.
+    place. What is not plain file (a pipe, a device) is written to.
     """
     with write_beside(target, through_links=through_links) as part, part.open("wb") as file:
         file.write(data)

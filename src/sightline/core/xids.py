@@ -52,10 +52,10 @@ ACTIONS: Mapping[str, Action] = {
         CRITICAL,
         "operator",
         True,
-        "drain the node: XID 63, 64, 94 or 95 beside it says whether a reset is enough",
+        "drain the node: XID 63, 64, 94 or 95 next to it says whether a reset is enough",
     ),
     "WORKFLOW_NVLINK_ERR": Action(
-        CRITICAL, "operator", True, "reset the GPU; if it comes again, check the NVLink hardware"
+        CRITICAL, "operator", True, "reset the GPU; if it recurs, check the NVLink hardware"
     ),
     "WORKFLOW_NVLINK5_ERR": Action(
         CRITICAL,
@@ -204,7 +204,7 @@ def explain_xid(code: int) -> str:
 
 # Investigatory actions of NVIDIA's catalogue as sentences; others are printed as they are.
 _INVESTIGATE = {
-    "CONTACT_SUPPORT": "contact support if it comes again",
+    "CONTACT_SUPPORT": "contact support if it recurs",
     "CHECK_APP/CUDA": "check the application with compute-sanitizer and cuda-gdb",
     "INVESTIGATE_SW": "report it with nvidia-bug-report.sh: a software fault is likely",
     "INVESTIGATE_SW_USER": "check the application and its libraries",
@@ -220,7 +220,7 @@ _INVESTIGATE = {
     "SYMPATHETIC_REPORT_SOLO": "nothing where another XID explains it; else report it",
     "Solo: RESTART_FM Not Solo: IGNORE (follow other Xid)": "alone: restart the fabric manager; "
     "else act on the other XID",
-    "N/A Informational only regarding another Xid": "nothing: it tells of another XID",
+    "N/A Informational only regarding another Xid": "nothing: it reports another XID",
 }
 
 

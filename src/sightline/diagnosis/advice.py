@@ -52,7 +52,7 @@ def list_keys(world: World) -> tuple[str, ...]:
 def choose_fix(run: Run, neutral: str, **others: str) -> str:
     """The advice for the run's world, by keys of `KEYS`; the neutral one where none fits.
 
-    Raises KeyError for a key that is no world's.
+    Raises KeyError for a key that is not a world's.
     """
     if unknown := others.keys() - KEYS:
         raise KeyError(f"no world is called {sorted(unknown)}")

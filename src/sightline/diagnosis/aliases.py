@@ -12,7 +12,7 @@ ALIASES = {
     ),
     "cpu-op-overhead": (
         ("launch-bound",),
-        "operators of the framework that cost more than their kernels stand in its evidence",
+        "its evidence names framework operators that cost more than their kernels",
     ),
     "graph-candidate": (
         ("launch-bound",),

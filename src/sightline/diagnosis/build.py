@@ -127,7 +127,9 @@ def make_finding(
             gain_ns = min(gain_ns, _measure_hidden(run))
         method = "replay of the dependency graph without it"
         if is_bound:
-            method = "bound from a replay: how much of it can be won, the recording does not tell"
+            method = (
+                "bound from a replay: how much of it can be gained, the recording does not show"
+            )
         if 4 * gain_ns < loss.bound_ns and pct >= NOTABLE_PCT:
             lines += _explain_small_gain(run, loss, replayed, gain_ns)
     longest = find_largest(run.ask("breakdown"), "window_ns")

@@ -129,7 +129,7 @@ class Claim:
     def place(self) -> str | None:
         """The narrowest name that takes more than half of the time: operator or range.
 
-        A call that launches is no place: it says what every gap ends with.
+        A call that launches is not a place: it says what every gap ends with.
         """
         if self.operator is not None:
             return self.operator.name

@@ -1,4 +1,4 @@
-"""Findings about what happened once: they are no part of what each step costs."""
+"""Findings about what happened once: they are not part of what each step costs."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def _mark_single(found: Finding) -> Finding:
     What a test does on the host between two cases (computes what it compares with, prints) is no
     part of what it tests.
     """
-    line = "each operation ran once: nothing shows that this pause comes again"
+    line = "each operation ran once: nothing shows that this pause recurs"
     return replace(
         found, evidence=(*found.evidence, line), where={**found.where, ONCE: "each operation once"}
     )
 
 
 def _mark_first_run(found: Finding) -> Finding:
-    """Of a first run: nothing shows that it comes again, so it is a remark."""
-    line = "this is a first run: nothing shows that it comes again"
+    """Of a first run: nothing shows that it recurs, so it is a remark."""
+    line = "this is a first run: nothing shows that it recurs"
     return replace(
         found,
         evidence=(*found.evidence, line),

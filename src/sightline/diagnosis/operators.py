@@ -23,7 +23,7 @@ _WAITING = (
     ("aten::repeat_interleave", "give repeat_interleave its output_size"),
     ("aten::_local_scalar_dense", "read the value later, or once for several steps"),
     ("aten::is_nonzero", "keep the test on the GPU (torch.where) instead of an if"),
-    ("aten::equal", "keep the comparison on the GPU, or make it seldom"),
+    ("aten::equal", "keep the comparison on the GPU, or make it rarely"),
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ NO_WORK = "no_work"
 TOO_LITTLE = "too_little"
 # Ours: a thousand launches' worth; a toy's kernel takes microseconds, whatever its shape.
 _MATTERS_NS = 10_000_000
+_MOST_NAMED = 4  # ranks in a sentence (ours)
 ALL_PCT = 100.05  # what is printed as 100.0 %
 
 
@@ -141,11 +142,24 @@ def _merge_lateness(found: list[Finding], rules: Mapping[str, Rule]) -> list[Fin
             cost=_raise_cost(main.cost, gain_ns),
             gain=Price(max(main.gain_ns or 0, gain_ns), "ns"),
             cause=f"{why.rule} on these ranks: {why.cause}",
-            evidence=(*main.evidence, *(f"{f.rule} there: {f.summary}" for f in reasons)),
-            fix=f"on these ranks: {why.fix}",
+            # Who is late and by what, then why: the screen shows the first few lines.
+            evidence=(*main.evidence[:2], *map(_tell_reason, reasons), *main.evidence[2:]),
+            fix=f"on {_name_ranks(sorted(ranks))}: {why.fix}",
         )
         return [f for f in found if f not in reasons]
     return found
+
+
+def _tell_reason(why: Finding) -> str:
+    where = "" if why.summary.startswith("On rank") else " there"
+    return f"{why.rule}{where}: {why.summary}"
+
+
+def _name_ranks(ranks: list[int]) -> str:
+    if len(ranks) > _MOST_NAMED:
+        return "these ranks"
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
 
 
 def _hold_rate(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]:

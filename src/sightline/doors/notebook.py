@@ -52,7 +52,7 @@ def _run_cell(shell: Any, line: str, cell: str) -> None:
     try:
         args = parser.parse_args(shlex.split(line))
         if not args.name.isidentifier():
-            raise RequestError(f"{args.name} is no name of a variable")
+            raise RequestError(f"{args.name} is not the name of a variable")
         run = _record(shell, cell, args)
         shell.user_ns[args.name] = run
         for value in _choose_shown(run):

@@ -55,7 +55,7 @@ def read_pattern(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise RequestError(f"--value {text} is no regular expression", why=str(error)) from error
+        raise RequestError(f"--value {text} is not a regular expression", why=str(error)) from error
     if pattern.groups != 1:
         raise RequestError(
             f"--value {text} is not possible",

@@ -27,7 +27,7 @@ def draw_stacks(
 ) -> bytes:
     """The file of that name; `before` are earlier stacks, and how much steps vary (a ratio).
 
-    Raises RequestError for an ending that is not known, or a difference that is no page.
+    Raises RequestError for an ending that is not known, or a difference that is not a page.
     """
     from sightline.flames import folded, html, pprof, speedscope, svg
     from sightline.flames.instances import merge_instances

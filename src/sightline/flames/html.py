@@ -76,7 +76,8 @@ def page_data(
     short, cut = shorten_stacks(stacks, max_nodes)
     if cut:
         notes.append(
-            f"Frames too small to see stand together as '[n small frames]' ({cut:,} stacks cut)."
+            "Frames too small to see are drawn together as '[n small frames]' "
+            f"({cut:,} stacks cut)."
         )
     data = _data(short, weights, make_printable(title), notes, with_before=before is not None)
     return data if before is None else {**data, "noise": noise_ratio}

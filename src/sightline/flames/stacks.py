@@ -58,7 +58,7 @@ class Stacks:
     def share_with_cpu_stack(self, weight: str) -> float | None:
         """% of a device's weight that has a CPU frame above it; None where no frame is a device's.
 
-        A thread, a run and what sightline adds are no stack. As iaprof's "percent matched".
+        A thread, a run and what sightline adds are not stacks. As iaprof's "percent matched".
         """
         layers = self.frames.get_column("layer")
         sides = layers.replace_strict(SIDE, return_dtype=pl.String)

@@ -38,7 +38,7 @@ def amount(weight: str, value: int) -> str:
 def write(
     stacks: Stacks, weight: str, title: str, *, palette: str = "gpu", icicle: bool = False
 ) -> str:
-    """The picture. Nodes narrower than 0.4 px stand together as '[n small frames]'."""
+    """The picture. Nodes narrower than 0.4 px are drawn together as '[n small frames]'."""
     title = make_printable(title)
     whole = build_tree(stacks, weight)
     inner = WIDTH - 2 * MARGIN

@@ -124,7 +124,7 @@ def _find_most(shifts: np.ndarray) -> int:
 
 
 def _cut(rank: Rank, begin: int, end: int) -> Rank:
-    """A rank's collectives from `begin` to before `end`; those before are no anchors any more.
+    """A rank's collectives from `begin` to before `end`; those before are not anchors any more.
 
     It begins then where the first of them was ready to, which is when the last one before it ended.
     """

@@ -85,7 +85,7 @@ def _pack(values: np.ndarray) -> bytes:
 def read_ranks(data: bytes, name: str) -> RankFile:
     """What `write_ranks` wrote. Raises DamagedError."""
     if not data.startswith(HEAD) or len(data) > MOST_BYTES:
-        raise DamagedError(f"cannot read {name}", why="these are no reduced ranks")
+        raise DamagedError(f"cannot read {name}", why="these are not reduced ranks")
     head, _, packed = data.partition(b"\n")
     if len(head) > _MOST_HEAD:
         raise DamagedError(f"cannot read {name}", why="its head is too long")
@@ -108,7 +108,7 @@ def _read_rows(told: dict[str, Any], packed: bytes, count: int) -> pl.DataFrame:
         raise ValueError("there are too many rows")
     sizes = [_check(size, len(packed)) for size in told["columns"]]
     if sum(sizes) != len(packed):
-        raise ValueError("it was cut off, or goes on behind its end")
+        raise ValueError("it was cut off, or goes on after its end")
     places = np.cumsum([0, *sizes])
     columns: dict[str, pl.Series] = {}
     for name, at, size in zip((*_INTEGERS, *_TEXTS), places, sizes, strict=False):
@@ -126,7 +126,7 @@ def _read_rows(told: dict[str, Any], packed: bytes, count: int) -> pl.DataFrame:
 def _unpack(packed: bytes, count: int) -> np.ndarray:
     whole = zlib.decompressobj().decompress(packed, 8 * count + 1)
     if len(whole) != 8 * count:
-        raise ValueError("a column has another length than its ranks have rows")
+        raise ValueError("a column and its ranks differ in length")
     return np.frombuffer(whole, "<i8")
 
 
@@ -162,7 +162,7 @@ def _read_rank(told: dict[str, Any], rows: pl.DataFrame) -> Rank:
 
 def _check(value: Any, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -most <= value <= most:
-        raise TypeError(f"{str(value)[:40]} is no number that stands there")
+        raise TypeError(f"{str(value)[:40]} is not a number")
     return value
 
 

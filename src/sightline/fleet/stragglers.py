@@ -4,7 +4,7 @@
 peers'; by removal, `share_pct` is that of all that straggling costs; by addition (`alone_ns`), what
 the job would lose to it if it were the only straggler. The two differ where stragglers hide each
 other. `next_*` is who limits the job then, and what that one's end gains on top. A pipeline's
-bubble is no straggler, and stands among them for what no schedule can gain more than.
+bubble is not a straggler, and stands among them for what no schedule can gain more than.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def read_utf8(source: Source, quality: list[Quality]) -> bytes:
 
 
 def split_lines(data: bytes, *patterns: str) -> tuple[list[Matched], pl.DataFrame]:
-    """The same of bytes; those that are no UTF-8 are replaced."""
+    """The same of bytes; those that are not UTF-8 are replaced."""
     found, rest = split_natively(data, [_parse(pattern) for pattern in patterns])
     matched = [
         Matched(

@@ -99,7 +99,7 @@ def _name(member: Any) -> str:
 
 
 def _number(value: Any) -> int | None:
-    """A number of the archive; None where it stands for none, or is no number of 64 bits."""
+    """A number of the archive; None where it stands for none, or is not a number of 64 bits."""
     # OTF2_UNDEFINED_UINT32 and what stands for no root or the own group are its largest numbers.
     if not isinstance(value, int) or not 0 <= value < _MOST or 2**32 - 8 <= value < 2**32:
         return None

@@ -50,7 +50,7 @@ def close_pairs(
         text = f"rows of {table} were still open at the recording's end: they end with it"
         notes.append(Quality("unclosed_ranges", "info", text, still_open))
     if lost:
-        text = f"ends of rows of {table} whose begin was not recorded were left out"
+        text = f"ends of rows of {table} whose start was not recorded were left out"
         notes.append(Quality("unmatched_ends", "info", text, lost))
     last = pl.lit(pairs.get_column("time").max(), pl.Int64)
     return begins.with_columns(pl.col("end_ns").fill_null(last)), notes

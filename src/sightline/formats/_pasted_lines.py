@@ -13,7 +13,7 @@ _MARKS = re.compile(r"^\s*(?://+|#+|\*+|>+|--)(?=\s)")
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,12}[A-Za-z]")
 _RULED = re.compile(r"^[\s|+:=-]*-{3,}[\s|+:=-]*$")
 _GAP = re.compile(r"\s{2,}|\t+")
-LONGEST = 20_000  # a line that is longer is no table's
+LONGEST = 20_000  # a line that is longer is not a table's
 
 
 def list_lines(text: str) -> list[str]:

@@ -110,7 +110,7 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
 def number_gpus(records: Records) -> dict[int, int]:
     """Each agent's number as a device: its place among the machine's GPUs.
 
-    Agents are CPUs, too, so that their own numbers are no ordinals of GPUs. One that ran kernels
+    Agents are CPUs, too, so that their own numbers are not ordinals of GPUs. One that ran kernels
     without being listed comes behind the listed ones.
     """
     used = records.dispatches.get_column("agent").drop_nulls().unique().sort().to_list()

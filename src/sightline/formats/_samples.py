@@ -84,7 +84,7 @@ class Samples:
         unit: str = "",
         from_ns: int | None = None,
     ) -> bool:
-        """A value as a tool prints it; no row, and False, where it is no number."""
+        """A value as a tool prints it; no row, and False, where it is not a number."""
         found = read_number(text) if isinstance(text, str) else (float(text), "")
         if found is None or not math.isfinite(found[0]):
             self._odd[peer] += self._is_odd(str(text))
@@ -100,7 +100,7 @@ class Samples:
         return True
 
     def count_odd(self, peer: str, text: object) -> None:
-        """Count a value that was not added, where it is no tool's word for none."""
+        """Count a value that was not added, where it is not a tool's word for none."""
         self._odd[peer] += self._is_odd(str(text))
 
     def _is_odd(self, text: str) -> bool:
@@ -118,7 +118,7 @@ class Samples:
         self._rows.clear()
 
     def add_columns(self, cells: pl.DataFrame, said: pl.DataFrame) -> None:
-        """Many values as a tool prints them, a row each; those that are no number are left out.
+        """Many values as a tool prints them, a row each; those that are not numbers are left out.
 
         cells: time_ns, device_id, source, and in `said` the row of what is said: peer (the tool's
         name), text, and the unit where the text has none.
@@ -190,7 +190,7 @@ class Samples:
         self.add_columns(cells, said)
 
     def add_table(self, rows: pl.DataFrame, columns: Mapping[str, Cell]) -> None:
-        """A table as a tool prints it, line by line; cells that are no number are left out.
+        """A table as a tool prints it, line by line; cells that are not numbers are left out.
 
         `rows` has time_ns, device_id and source (of the line), and texts in `columns`.
         """
@@ -225,12 +225,12 @@ class Samples:
     def note_gaps(self) -> list[Quality]:
         """A note on cells of metrics with numbers that are themselves none.
 
-        A metric whose cells are all words is no measurement, and no loss.
+        A metric whose cells are all words is not a measurement, and no loss.
         """
         bad = sum(count for peer, count in self._odd.items() if peer in self._read) + self._silent
         if not bad:
             return []
-        text = "values are no numbers where others of the same name are: they were left out"
+        text = "values are not numbers where others of the same name are: they were left out"
         return [Quality("damaged_values", "warning", text, bad)]
 
     def has_values(self) -> bool:
@@ -315,7 +315,7 @@ def is_odd(text: str) -> bool:
 
 
 def read_number(text: str) -> tuple[float, str] | None:
-    """A number and its unit; None for 'N/A', '[Not Supported]' and other texts: none is no 0."""
+    """A number and its unit; None for 'N/A', '[Not Supported]' and other texts: none is not a 0."""
     found = _NUMBER.match(text.strip())
     if found is None:
         return None
@@ -382,7 +382,7 @@ def count_rounds(devices: Iterable[str | None]) -> pl.Series:
 def read_csv_texts(text: str, quality: list[Quality], *, quote: str | None = '"') -> pl.DataFrame:
     """A table with a header, all cells as texts; null where a line is too short.
 
-    Lines that are longer or shorter are noted. Raises ValueError where it is no table.
+    Lines that are longer or shorter are noted. Raises ValueError where it is not a table.
     """
     quality += note_ragged_lines(text, quote)
     try:
@@ -406,7 +406,9 @@ def note_ragged_lines(text: str, quote: str | None = '"') -> list[Quality]:
     odd = sum(count != counts[0] for count in counts)
     if not odd:
         return []
-    text = "lines have another number of cells than the first: cells are missing, or are two lines'"
+    text = (
+        "lines differ from the first in their number of cells: cells are missing, or are two lines'"
+    )
     return [Quality("ragged_lines", "warning", text, odd)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 from sightline.core.model.declare import Imported, Quality, Recording
@@ -39,11 +41,17 @@ def read_text(source: Source, quality: list[Quality]) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
+# What lines are, where the noun before its 'of', 'or' or 'with' is a plural, or a tool's name.
+_SEVERAL = re.compile(r"(?:[\w']+ )*?[a-z]*[a-rt-z]s(?: (?:of|or|with) |$)|\w*\d")
+
+
 def note_bad_lines(count: int, what: str) -> list[Quality]:
     """The note on lines that could not be read, if there are any."""
     if not count:
         return []
-    return [Quality("damaged_lines", "warning", f"lines that are no {what} were left out", count)]
+    thing = what if _SEVERAL.match(what) else f"an {what}" if what[0] in "aeiou" else f"a {what}"
+    text = f"lines that could not be read as {thing} were left out"
+    return [Quality("damaged_lines", "warning", text, count)]
 
 
 def finish_import(

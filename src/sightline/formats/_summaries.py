@@ -43,7 +43,7 @@ def note_several(parts: int) -> list[Quality]:
     if parts < 2:
         return []
     text = (
-        "runs stand in the text: findings are about the last one with work of a GPU, and no "
+        "the text holds several runs: findings are about the last one with work of a GPU, and no "
         "figures of two are added up"
     )
     remedy = "All of them:  sightline stats summed_runs FILE"

@@ -35,7 +35,7 @@ _KINDS = bytes(
 def note_text_damage(data: bytes) -> list[Quality]:
     """What shows in any text, whatever it is of: that it ends within a line, or is none in places.
 
-    A text may end so without any loss, as one that somebody copied does: so it is no warning.
+    A text may end so without any loss, as one that somebody copied does: so it is not a warning.
     """
     notes = []
     # The brackets of JSON and XML say themselves that they are whole.
@@ -59,16 +59,16 @@ def note_foreign_bytes(data: bytes) -> list[Quality]:
     """That a text has bytes that are none, or lines of noise."""
     notes = []
     if not data.isascii() and (odd := data.decode("utf-8", errors="replace").count("\ufffd")):
-        text = "characters are no UTF-8: they are replaced, and lines with them may not be read"
+        text = "characters are not UTF-8: they are replaced, and lines with them may not be read"
         notes.append(Quality("damaged_text", "info", text, odd))
     controls = len(data) - len(data.translate(None, _CONTROLS))
     if b"\x1b" in data:
         controls += len(_LONE_ESCAPE.findall(data))
     if controls:
-        text = "characters are no text: lines with them may not be read"
+        text = "characters are not text: lines with them may not be read"
         notes.append(Quality("damaged_text", "info", text, controls))
     if noise := sum(map(is_noise, islice(_list_odd_lines(data), _MOST_ODD))):
-        text = "lines are noise: what stood there is missing"
+        text = "lines are noise: what was there is missing"
         notes.append(Quality("damaged_text", "warning", text, noise))
     return notes
 

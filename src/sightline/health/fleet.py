@@ -29,7 +29,7 @@ def expand_hosts(text: str) -> list[str]:
         for host in _expand_range(found) if found else [part]:
             if not _HOST.fullmatch(host):
                 raise RequestError(
-                    f"'{host}' is no name of a host", hint="--fleet node[01-16],login1"
+                    f"'{host}' is not the name of a host", hint="--fleet node[01-16],login1"
                 )
             hosts.append(host)
             if len(hosts) > _MOST_HOSTS:
@@ -44,7 +44,7 @@ def _expand_range(found: re.Match[str]) -> list[str]:
     for item in found[2].split(","):
         first, _, last = item.partition("-")
         if not first.isdecimal() or (last and not last.isdecimal()):
-            raise RequestError(f"'{item}' is no range of numbers", hint="--fleet node[01-16]")
+            raise RequestError(f"'{item}' is not a range of numbers", hint="--fleet node[01-16]")
         end = int(last or first)
         if end - int(first) > _MOST_HOSTS:
             raise RequestError(f"a fleet has {_MOST_HOSTS:,} hosts at most")

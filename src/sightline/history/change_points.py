@@ -57,7 +57,7 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """After over before; None where that is no number."""
+        """After over before; None where that is not a number."""
         return self.after / self.before if self.before > 0 and self.after > 0 else None
 
 

@@ -158,7 +158,7 @@ def read_series(folder: Path, metric: str, where: Mapping[str, str], by: str) ->
         names = [f"{devices} × {gpu or 'no GPU'}" for gpu, devices in machines.iter_rows()]
         raise RequestError(
             f"{folder} holds runs of several machines",
-            why=f"{', '.join(names)}: their times are no series",
+            why=f"{', '.join(names)}: their times do not form a series",
             hint=f"Choose one:  --where {_suggest(machines)}",
         )
     values = _read_metric(folder, metric)

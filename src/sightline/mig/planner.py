@@ -107,7 +107,7 @@ def plan_gpus(
             "there is nothing to plan", hint="sightline mig --gpu H100-80GB --want 1g.10gb:3"
         )
     if sum(count for _, count in fleet) > MOST_GPUS:
-        raise RequestError(f"a plan is of {MOST_GPUS:,} GPUs at most")
+        raise RequestError(f"a plan covers {MOST_GPUS:,} GPUs at most")
     needs_media = any(
         _MEDIA_PROFILE in list_fitting(want, model) for want in wants for model, _ in fleet
     )

@@ -70,7 +70,7 @@ def parse_want(text: str) -> Want:
 def _parse_count(text: str, whole: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= MOST_COUNT:
         raise RequestError(
-            f"'{text}' in '{whole}' is no count from 1 to {MOST_COUNT:,}", hint=_FORM
+            f"'{text}' in '{whole}' is not a count from 1 to {MOST_COUNT:,}", hint=_FORM
         )
     return int(text)
 
@@ -78,7 +78,7 @@ def _parse_count(text: str, whole: str) -> int:
 def _parse_share(text: str, whole: str) -> float:
     found = re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*%?", text)
     if found is None or not 0 < float(found[1]) <= 100:
-        raise RequestError(f"'{text}' in '{whole}' is no share of the SMs", hint=_FORM)
+        raise RequestError(f"'{text}' in '{whole}' is not a share of the SMs", hint=_FORM)
     return float(found[1]) / 100
 
 

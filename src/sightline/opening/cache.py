@@ -92,7 +92,7 @@ def keep_entry(name: str, content: str | None, make: Callable[[Path], None]) -> 
 
 
 def _put_in_place(scratch: Path, entry: Path, content: str | None) -> None:
-    """One rename. Of two writers at once the first wins; what is no whole entry makes room.
+    """One rename. Of two writers at once the first wins; what is not a whole entry makes room.
 
     A damaged entry of ours is removed; what carries no marker is kept under another name.
     """

@@ -1,4 +1,4 @@
-"""Files that people give and that are no recording, or not in a form that is read: what to do."""
+"""Files that people give and that are not recordings, or not in a form that is read: what to do."""
 
 from __future__ import annotations
 
@@ -133,13 +133,13 @@ _FOREIGN = (
     Foreign(
         rb"^A full HPCToolkit database consists|^%YAML 1\.2\s+---\s+# Specification and example "
         rb"document for metric|^version: 0\s+inputs:\s+- &",
-        "it describes an HPCToolkit database, and is none",
+        "it describes an HPCToolkit database, and is not one itself",
         _HPCTOOLKIT,
     ),
     Foreign(
         rb"^SCOREP_\w+=",
         "it holds the settings of Score-P, and no measurement",
-        "Give traces.otf2, which lies beside it.",
+        "Give traces.otf2, which lies next to it.",
     ),
     Foreign(
         rb'^\s*\{\s*"timemory"\s*:',
@@ -225,11 +225,11 @@ _FOREIGN = (
     Foreign(
         rb"^NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver",
         "nvidia-smi did not reach the driver, so it measured nothing",
-        "Load it (modprobe nvidia); after a kernel's update build it anew (dkms autoinstall).",
+        "Load it (modprobe nvidia); after a kernel's update rebuild it (dkms autoinstall).",
     ),
     Foreign(
         rb"^Failed to initialize NVML: Driver/library version mismatch",
-        "nvidia-smi is of another version than the loaded driver, so it measured nothing",
+        "nvidia-smi and the loaded driver differ in version, so it measured nothing",
         "Restart the machine, or load the driver that was installed (rmmod and modprobe nvidia).",
     ),
     Foreign(

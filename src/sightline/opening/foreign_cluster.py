@@ -8,7 +8,7 @@ _ARCHIVE = "Give the archive or a job in it:  sightline jobs ARCHIVE"
 _RULES = "Rules are read by  sightline jobs SOURCE --rules FOLDER"
 
 CLUSTER_FILES: tuple[tuple[bytes, str, str | None], ...] = (
-    (rb"\A\s*(?:The )?MIT License\b", "it is a licence", None),
+    (rb"\A\s*(?:The )?MIT License\b", "it is a license", None),
     (rb"\A\s*\{[^{}]{0,200}\"\$schema\"\s*:", "it is a JSON schema: it says what files hold", None),
     (
         rb"\A\s*(?:\{\s*)?\"?swagger\"?\s*:|\A(?:basePath|definitions): *\S*\n",

@@ -1,4 +1,4 @@
-"""Recordings of processes that are no rank, such as an inference server's front end, left out."""
+"""Recordings of processes that are not ranks, such as an inference server's front end, left out."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _explain_apart(times: pl.Series, traced: _Traced) -> str:
     if times.is_empty():
         return "the history has no readings to join to the trace"
     if traced.start_ns < _EPOCH_NS:
-        return "the trace's times are no dates, so nothing of the history is joined to it"
+        return "the trace's times are not dates, so nothing of the history is joined to it"
     return (
         f"the history covers {_date(times[0])} to {_date(times[-1])}, and the trace "
         f"{_date(traced.start_ns)} to {_date(traced.end_ns)} (UTC): nothing is joined"

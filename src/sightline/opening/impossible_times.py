@@ -7,7 +7,7 @@ Every importer's tables come through here, so that nothing behind rests on a tim
   if both are 0, the time could not be collected", CUpti_ActivityKernel).
 - A stream runs in order. An operation in which three and more later ones of its stream begin and
   end did not last so long: its end was not written (ROCm, TraceLens #669), and it ended, at the
-  latest, where the next one began. Where many do so, the number is no stream's, and where graphs
+  latest, where the next one began. Where many do so, the number is not a stream's, and where graphs
   ran, their nodes have one stream and run side by side: nothing is touched.
 - A launch starts one kernel. Of several that are tied to one call which launches no graph, the
   later ones are of calls whose numbers were lost (ROCm, Kineto #1416) or of another process.
@@ -24,11 +24,11 @@ import polars as pl
 from sightline.core.model.declare import Imported, Quality
 from sightline.core.units import format_ns
 
-CHECKS = 2  # raise it when the answers here change, so that cached imports are made anew
+CHECKS = 3  # raise it when what is said of all imports changes, so that cached ones are made again
 _DAY_NS = 86_400 * 10**9  # no profiler's buffers reach so far (ours)
 _FAR = 100  # times the length of the rest (ours: a job that sleeps for a day works for minutes)
 _WITHIN = 3  # programmatic dependent launch lets a kernel's successor begin early, and no third
-_FEW = 0.02  # of a stream's operations: more that overlap are no damage but how it was recorded
+_FEW = 0.02  # of a stream's operations: more that overlap are not damage but how it was recorded
 _OUTLIER = 10  # times the median of its name: other reasons make all of a name long
 # Clocks of host and GPU are converted into one another: 0.1 ms apart at most in the corpus (ours).
 _EARLY_NS = 1_000_000

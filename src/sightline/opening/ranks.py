@@ -114,7 +114,7 @@ def find_processes(members: Members) -> dict[int, int]:
     for number in unclear:
         known = _list_threads(members[number]) if several else set()
         free = set(others) - set(found.values())
-        # Where the threads do not tell, systems are of different hosts: no two have one process.
+        # Where the threads do not show, systems are of different hosts: no two have one process.
         found[number] = max(others, key=lambda n: (len(known & threads.get(n, known)), n in free))
     return found
 

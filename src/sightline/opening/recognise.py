@@ -138,7 +138,7 @@ def is_mangled(head: bytes) -> bool:
     return True
 
 
-_LISTED = "sightline formats  lists what can be read, and how it is recognised."
+_LISTED = "sightline formats  lists what can be read, and how it is recognized."
 
 
 def recognise(source: Source) -> Importer:
@@ -147,8 +147,8 @@ def recognise(source: Source) -> Importer:
     if is_mangled(head):
         raise DamagedError(
             f"cannot read {source.given}",
-            why="it is a binary file that was saved as text: every byte that is no text was "
-            "replaced, and what stood there is lost",
+            why="it is a binary file that was saved as text: every byte that is not text was "
+            "replaced, and what was there is lost",
             hint="Copy the original again, as binary (scp, or an upload that does not convert it).",
         )
     for strength in ("strong", "weak"):

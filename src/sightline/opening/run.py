@@ -225,7 +225,7 @@ def _note_split(names: Sequence[str]) -> list[Quality]:
 
 
 def _note_skipped(folder: str, files: Sequence[str]) -> Quality:
-    """Which files of a folder are no recordings, or stand for one that was read."""
+    """Which files of a folder are not recordings, or stand for one that was read."""
     listed = ", ".join(files[:_LISTED]) + (", …" if len(files) > _LISTED else "")
     noun = "file" if len(files) == 1 else "files"
     return Quality("files_skipped", "info", f"{noun} in {folder} skipped: {listed}", len(files))

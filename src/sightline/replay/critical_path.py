@@ -25,14 +25,14 @@ from sightline.timeline.communication_names import PATTERN
 
 # What an edge into a node means, by the node's kind and the edge.
 HOST, LAUNCH, GAP, EVENT, RETURN, UNEXPLAINED = (
-    "host, between calls",
+    "CPU code between calls",
     "launch latency",
     "gap on the stream",
     "event wait",
     "return of a wait",
     "not explained",
 )
-CALL, COMPUTE, COMM, COPY = "host, in a call", "compute", "communication", "copy or memset"
+CALL, COMPUTE, COMM, COPY = "CPU in a call", "compute", "communication", "copy or memset"
 OTHER = "unknown operation"  # a device ran it, and what it does is not known
 # An operation that nothing else held, whose launch the recording lacks: the host's lateness, by
 # guess.

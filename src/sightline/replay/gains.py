@@ -114,8 +114,8 @@ def _list_unslowed(run: Run) -> pl.DataFrame | None:
 def replay_both(run: Run, change: Change) -> tuple[Gain, Gain]:
     """The gain where guessed waits hold nobody, and where they do; the smaller one first.
 
-    Which of the two it is, the recording does not tell: a gap between an operation and the one that
-    it may have waited for is no proof.
+    Which of the two it is, the recording does not show: a gap between an operation and the one that
+    it may have waited for is not proof.
     """
     without = replay_gain(run, change)
     if not list_nodes(run).get_column("guess").count():

@@ -43,7 +43,7 @@ from sightline.replay.waits import BEGIN, FINISH, LANE, OP, RETURN_NS, THREAD, l
 from sightline.timeline.api_calls import orders_streams
 from sightline.timeline.collectives import match_collectives
 
-# Where a recording's own events do not tell. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
+# Where a recording's own events do not show. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
 # "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
 LAUNCH_NS, GAP_NS, WAIT_NS = 10_000, 1_000, 2_000
 # The longest that is taken for a gap of the hardware's own: a launch on an idle device takes no

@@ -10,7 +10,7 @@ from sightline.core.algebra.lookup import Texts, take_rows
 from sightline.core.algebra.order import sort_rows
 from sightline.timeline.api_calls import allocates, may_wait
 
-# Where a recording's own events do not tell: the return of a wait, see `graph`.
+# Where a recording's own events do not show: the return of a wait, see `graph`.
 RETURN_NS = 3_000
 # HolisticTraceAnalysis: a stream takes 1022 to 1024 operations before launches block.
 QUEUE = 1_000

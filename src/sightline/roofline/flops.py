@@ -171,7 +171,7 @@ def _by_opcode(facts: Facts) -> dict[str, float]:
 def count_product(opcode: str) -> tuple[str, float] | None:
     """Source type and operations of one warp's matrix instruction, by its shape.
 
-    None for what is no matrix instruction, and for sparse ones, whose shape says nothing of the
+    None for what is not a matrix instruction, and for sparse ones, whose shape says nothing of the
     operations that are skipped.
     """
     match = _MATRIX.match(opcode)

@@ -51,7 +51,7 @@ def find_link(run: Run) -> float | None:
 def find_host_link(device: Mapping[str, Any]) -> float | None:
     """What copies between a device (a row of `devices`) and its host reach at most, bytes/s.
 
-    Each way; None where its generation is not known, or it is no PCI Express.
+    Each way; None where its generation is not known, or it is not a PCI Express.
     """
     name, capability = device.get("name") or "", device.get("compute_capability") or ""
     if _COHERENT.search(name):

@@ -117,7 +117,7 @@ def check_analysis(module: ModuleType, run: Run) -> pl.DataFrame | None:
         values = frame.get_column(name)
         assert not column.required or values.null_count() == 0, f"{name} is null in a row"
         if values.dtype.is_float():
-            assert not values.is_nan().any(), f"{name} is no number in a row"
+            assert not values.is_nan().any(), f"{name} is not a number in a row"
     assert module.run(run, **given).equals(frame), "it answers otherwise when it is asked again"
     return frame
 

@@ -84,7 +84,7 @@ def list_meters(run: Run) -> list[Meter]:
 
 
 def list_host_meters(run: Run) -> list[Meter]:
-    """The meters of the host: CPU packages and their memory, by RAPL's names; none is no error.
+    """The meters of the host: CPU packages and their memory, by RAPL's names; none is not an error.
 
     A package's own parts (core, uncore) are in it, and the platform (psys) holds all of them: these
     are left out, so that the rest may be added (Intel SDM, volume 3B, "RAPL Domains").

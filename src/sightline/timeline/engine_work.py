@@ -13,7 +13,7 @@ _STEP = ["rank", "step"]
 def measure_step_work(run: Run) -> pl.DataFrame:
     """One row per rank and step with device operations.
 
-    Columns rank, step, busy_ns (operations beside each other count once), kernel_ns (their sum),
+    Columns rank, step, busy_ns (concurrent operations count once), kernel_ns (their sum),
     launches (calls that launch kernels one by one), graph_launches, graph_kernels (what these
     replayed) and graph_launch_ns (time in those calls).
     """

@@ -82,7 +82,7 @@ CAUSES = (
 # back-to-back kernels is 1 to 5 µs (measured figures in NVIDIA's blog "Getting Started with CUDA
 # Graphs", 2019: 2.9 µs kernel, 3.8 µs per kernel with overlapped launch).
 MICRO_NS = 5_000
-# Call begin to kernel start on an idle device, where the recording's own launches do not tell: the
+# Call begin to kernel start on an idle device, where the recording's own launches do not show: the
 # upper end of what is usual. Measured with `sightline stats kernel_launches` at queue depth 0 on
 # TraceLens's three H100 recordings: medians 6.5 to 7.5 µs.
 FALLBACK_LATENCY_NS = 10_000
@@ -175,7 +175,7 @@ def measure_launch_latency(ops: pl.DataFrame, host: pl.DataFrame) -> int:
     """The recording's own time from a launch call's begin to the start on an idle device, ns.
 
     The 10th percentile over all launches, since a queue only ever adds to it; where every launch
-    queues even that is no latency, so it is never taken for more than the usual upper end.
+    queues even that is not a latency, so it is never taken for more than the usual upper end.
     """
     called = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     delays = ops.get_column("start_ns") - host.get_column("start_ns").gather(called)

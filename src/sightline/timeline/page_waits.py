@@ -83,7 +83,7 @@ class HostPass:
 def find_host_pass(run: Run) -> HostPass | None:
     """The host's work on pages that it faults in, in the gaps of `list_read_back`; None: none.
 
-    A page that comes along with one that faulted (speculative prefetch) is no fault of its own.
+    A page that comes along with one that faulted (speculative prefetch) is not a fault of its own.
     """
     return run.once(_find_host_pass)
 

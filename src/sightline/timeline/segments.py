@@ -1,7 +1,7 @@
 """What of a recording repeats, and what happens once: start-up, warm-up and the tail.
 
 A program is slow in what it repeats. What comes before its first usual step (loading, compiling,
-uploading, first calls) and after its last one happens once, however long it takes, and is no part
+uploading, first calls) and after its last one happens once, however long it takes, and is not part
 of a step's time. The repeating part is that of the steps' clock (`step_clock`): as marked, or as
 found from the order of kernels.
 """
@@ -173,7 +173,7 @@ def _list_held(ops: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 def _list_segments(run: Run) -> pl.DataFrame:
     host = pl.col("host_start_ns"), pl.col("host_end_ns")
-    # What the host does before the first and behind the last operation is of the edges.
+    # What the host does before the first and after the last operation is of the edges.
     spans = {
         START_UP: (pl.col("since"), pl.col("start_ns"), pl.col("since"), host[0]),
         REPEATING: (pl.col("start_ns"), pl.col("end_ns"), *host),

@@ -36,8 +36,8 @@ def test_halves_of_letters_are_replaced(tmp_path: Path) -> None:
         (b"#" * (1 << 22), "larger than"),
         (b"", "the file is empty"),
         (b"? [a]\n: b", "a name must be a text"),
-        (b"a: 1\na: 2", "'a' stands here a second time"),
-        (b"a: !!int " + b"x" * 90, r"'x{57}\.\.\.' is no int"),
+        (b"a: 1\na: 2", "'a' is given twice"),
+        (b"a: !!int " + b"x" * 90, r"'x{57}\.\.\.' is not an int"),
     ],
     ids=["bytes", "large", "empty", "name", "twice", "type"],
 )

@@ -276,8 +276,8 @@ GOOD = 'tag: t\nname: N\nmetrics: [breakdown]\nparameters: {most: 5}\nvariables:
         ("tag: t", 1, "no 'rule'"),
         ("rule: '1'", 1, "no 'tag'"),
         ("tag: T!\nrule: '1'", 1, "'T!' is not"),
-        ("tag: t\ntag: u\nrule: '1'", 2, "second time"),
-        ("tag: t\nrule: '1 +'", 2, "no expression"),
+        ("tag: t\ntag: u\nrule: '1'", 2, "given twice"),
+        ("tag: t\nrule: '1 +'", 2, "not an expression"),
         ("tag: t\nrule: y > 1", 2, "'y' is not known"),
         ("tag: t\nrule: 1 > 0\nruel: 1", 3, "no 'ruel'"),
         ("tag: &a t\nrule: *a", 2, "aliases"),
@@ -286,7 +286,7 @@ GOOD = 'tag: t\nname: N\nmetrics: [breakdown]\nparameters: {most: 5}\nvariables:
         ("tag: t\nvariables:\n  a: b + 1\n  b: 1\nrule: a", 3, "'b' is not known"),
         ("tag: t\nrule: '1'\nseverity: bad", 3, "a severity is one of"),
         ("tag: t\nparameters: [p]\nrule: p > 1", 2, "has no value"),
-        ("rules:\n- tag: t\n  rule: '1'\nmore: 1", 4, "no 'more'"),
+        ("rules:\n- tag: t\n  rule: '1'\nmore: 1", 4, "'more' is not known"),
         ("tag: 2026-01-01\nrule: '1'", 1, "is not"),
         ("- " * 500, 1, "nested too deeply"),
     ],
@@ -303,7 +303,7 @@ def test_a_bad_file_is_an_error_with_file_line_and_reason(text, line, why, tmp_p
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        ("breakdown.idle > 1", "no column of the analysis breakdown"),
+        ("breakdown.idle > 1", "not a column of the analysis breakdown"),
         ("breakdown.idle_pct > 1", "does not end in a statistic"),
         ("breakdown.idle_pct.most > 1", "does not end in a statistic"),
     ],

@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_used_is_an_error_with_a_reason(tmp_path):
     with pytest.raises(InputError):
         read_config(place)
     for text, why in (
-        ("cluster = ", "no TOML"),
+        ("cluster = ", "not TOML"),
         ('cluster = "c1"\nlissten = "x"', "did you mean listen"),
         ('cluster = "c1"\n[access]\nheader = "X"', "counts only from"),
     ):

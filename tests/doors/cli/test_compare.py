@@ -118,13 +118,13 @@ def test_a_trend(runs: dict[str, list[str]]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a.json"], "compare wants two recordings, and one was given"),
-        ([], "compare wants two recordings, and none was given"),
-        (["a", "b", "c", "--fail-on", "slower"], "a gate wants two sides"),
+        (["a.json"], "compare takes two recordings, and one was given"),
+        ([], "compare takes two recordings, and none was given"),
+        (["a", "b", "c", "--fail-on", "slower"], "a gate needs two sides"),
         (["a", "b", "c", "-o", "x.html"], "a trend has no format 'html'"),
         (["--before", "a"], "one side is missing"),
         (["a", "--before", "b", "--after", "c"], "a path belongs to no side"),
-        (["a", "b", "--fail-on", "x"], "is no condition"),
+        (["a", "b", "--fail-on", "x"], "is not a condition"),
         (["a", "b", "--format", "x"], "there is no format 'x'"),
         (["a", "b", "-o", "x.pdf"], "cannot write x.pdf"),
         (["/nowhere/a.json", "/nowhere/b.json"], "/nowhere/a.json"),

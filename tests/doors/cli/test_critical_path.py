@@ -11,4 +11,4 @@ def test_the_host_between_calls_is_named_by_the_range_it_was_in() -> None:
     out = sightline("critical-path", EXAMPLES / "simulated-dataloader.json.gz").out
     first = out.partition("Largest on the path\n")[2].splitlines()[0]
     assert "DataLoader" in first
-    assert "host, between calls" in first
+    assert "CPU code between calls" in first

@@ -64,7 +64,7 @@ def test_events_as_data():
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--grep", "("), "'(' is no regular expression: unclosed group"),
+        (("--grep", "("), "'(' is not a regular expression: unclosed group"),
         (("--only", "kernels"), "there are device_ops, device_ranges, host_ops"),
         (("--between", "2ms..1ms"), "ends before it starts"),
     ],

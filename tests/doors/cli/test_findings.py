@@ -88,7 +88,7 @@ def test_a_wrong_wish_is_an_error(trace, words):
 
 def test_critical_path(trace):
     out = sightline("critical-path", trace).out
-    assert "host, between calls" in out
+    assert "CPU code between calls" in out
     data = json.loads(sightline("critical-path", trace, "--json").out)
     assert sum(p["total_ns"] for p in data["parts"]) == data["path_ns"]
     assert sum(p["pct"] for p in data["parts"]) == pytest.approx(100)

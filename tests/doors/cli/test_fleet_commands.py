@@ -43,10 +43,10 @@ def test_a_daemon_and_who_listens(tmp_path: Path) -> None:
     with place_sockets() as sockets, run_daemon(sockets, tmp_path) as process:
         asked = ("capture", "--socket", str(sockets / "s"))
         nobody = sightline(*asked, "--who")
-        assert "Nobody listens. Start the job with KINETO_USE_DAEMON=1" in nobody.out
+        assert "No process listens. Start the job with KINETO_USE_DAEMON=1" in nobody.out
         refused = sightline(*asked, "-o", str(tmp_path / "c"))
         assert refused.code == 2
-        assert "nobody listens" in refused.err
+        assert "no process listens" in refused.err
         assert not (tmp_path / "c.sightline").exists()  # nothing is left of it
         program = Program(sockets, tmp_path, rank=3, env={"SLURM_JOB_ID": "4711"})
         try:
@@ -80,7 +80,7 @@ def test_triggers_by_name(tmp_path: Path) -> None:
         asked = ("capture", "--socket", str(sockets / "s"), "--fire")
         assert sightline(*asked, "policy").code == 0
         assert process.stderr is not None
-        assert "policy was fired: nobody listens" in process.stderr.readline()
+        assert "policy was fired: no process listens" in process.stderr.readline()
         done = sightline(*asked, "webhook")
         assert done.code == 2
         assert "no trigger webhook is armed" in done.err
@@ -91,7 +91,7 @@ def test_triggers_by_name(tmp_path: Path) -> None:
     [
         (["capture", "--for", "10min"], "100ms to 60s"),
         (["capture", "--steps", "5000"], "steps are 1 to 1,000"),
-        (["capture", "--ranks", "1,x"], "are no ranks"),
+        (["capture", "--ranks", "1,x"], "are not ranks"),
         (["capture", "--hosts", "n1"], "there is none"),
         (["capture", "--socket", "/nowhere/s"], "no daemon listens at"),
         (["daemon", "--trigger", "webhok"], "webhook"),

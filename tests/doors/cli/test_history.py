@@ -87,8 +87,8 @@ def test_add_and_list(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["show", "step_ns", "--history", "/nowhere"], "there is no history yet"),
-        (["add", "x", "--label", "commit"], "'commit' is no label"),
-        (["add", "x", "--time", "yesterday"], "'yesterday' is no time"),
+        (["add", "x", "--label", "commit"], "'commit' is not a label"),
+        (["add", "x", "--time", "yesterday"], "'yesterday' is not a time"),
         (["show", "step_ns", "--last", "0"], "--last 0 is not possible"),
         (["bisect", "--good", "a", "--bad", "b"], "there is no program to run"),
     ],

@@ -82,7 +82,7 @@ def test_what_if_takes_a_findings_own_word_and_gives_its_answer(name: str) -> No
 def test_what_if_of_a_finding_that_is_not_there_says_which_are() -> None:
     outcome = sightline("whatif", EXAMPLE, "--remove", "launch-bound")
     assert outcome.code == 2
-    assert "launch-bound is no finding of this recording" in outcome.said
+    assert "launch-bound is not a finding of this recording" in outcome.said
     assert "dataloader-starved" in outcome.said
 
 

@@ -111,7 +111,7 @@ def test_moments_with_a_zone_need_no_library(tmp_path):
 def test_empty_query_and_decimals(tmp_path):
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
     assert sightline("sql", trace, "").code == 2
-    assert sightline("sql", trace, "SELECT '\udcff'").code == 0  # an argument that is no UTF-8
+    assert sightline("sql", trace, "SELECT '\udcff'").code == 0  # an argument that is not UTF-8
     outcome = sightline("sql", trace, "SELECT 1.25 AS d, 2::HUGEINT AS h", "--json")
     assert outcome.code == 0, outcome.err
     assert "1.25" in outcome.out

@@ -72,9 +72,9 @@ def test_a_list_with_counts_and_one_with_times(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("cause,count\nNIC,7\n", "it has no column 'component'"),
-        ("component,count\nNIC,many\n", "line 2: 'many' is no count"),
+        ("component,count\nNIC,many\n", "line 2: 'many' is not a count"),
         ("component,count\n,3\n", "line 2: no component"),
-        ("component,time\nNIC,soon\n", "line 2: 'soon' is no time"),
+        ("component,time\nNIC,soon\n", "line 2: 'soon' is not a time"),
         ("component\n", "there is no incident"),
         ("", "it has no column"),
     ],

@@ -167,7 +167,7 @@ def test_a_trace_of_holes_is_not_copied(tmp_path: Path) -> None:
         file.truncate(3 << 30)
         file.seek(-1, os.SEEK_END)
         file.write(b"}")
-    with pytest.raises(InputError, match="no profiler's"):
+    with pytest.raises(InputError, match="not a profiler's"):
         kineto_door._check_length(trace.stat(), tmp_path)
     whole = tmp_path / "whole.json"
     whole.write_bytes(b"[" + b"1," * (1 << 20) + b"2]")

@@ -434,7 +434,7 @@ def test_dry_run_prints_and_runs_nothing(tmp_path):
         ([], "there is no program to record"),
         (["--server", "triton", "http://localhost:1"], "there is no server kind 'triton'"),
         (["--server", "vllm", "http://localhost:1"], "is not known"),
-        (["--server", "vllm", "localhost", "--traces", "."], "localhost is no address"),
+        (["--server", "vllm", "localhost", "--traces", "."], "localhost is not an address"),
     ],
 )
 def test_wrong_requests_are_answered(tmp_path, monkeypatch, words, text):

@@ -91,7 +91,7 @@ def test_what_is_no_answer_is_said_in_time(behavior: object, why: str) -> None:
     ["8000", "ftp://x", "http://", "http://[::1", "http://a:b", "http://a:99999", "file:///x"],
 )
 def test_no_address_is_refused(url: str) -> None:
-    with pytest.raises(RequestError, match="is no address"):
+    with pytest.raises(RequestError, match="is not an address"):
         fetch_reading(url)
 
 

@@ -39,7 +39,7 @@ def test_the_confidence_interval_against_the_textbook():
 
 @pytest.mark.parametrize("text", ["1:2", "a:b:c", "1:1:0", "-1:0:1", ""])
 def test_a_schedule_that_is_none_is_refused(text):
-    with pytest.raises(ValueError, match="is no schedule"):
+    with pytest.raises(ValueError, match="is not a schedule"):
         timing.steps_of(text)
     assert timing.steps_of("2:1:5") == [2, 1, 5]
     assert os.environ.get("SIGHTLINE_RUN") is None

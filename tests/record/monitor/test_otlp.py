@@ -44,7 +44,7 @@ def test_an_address_gets_its_path_and_headers() -> None:
     assert told[1]["a"] == "b c" and told[1]["d"] == "e"
     assert told[1]["Authorization"].startswith("Basic ")
     assert read_address("https://c/otlp/v1/metrics", {})[0] == "https://c/otlp/v1/metrics"
-    with pytest.raises(RequestError, match="no address for OTLP"):
+    with pytest.raises(RequestError, match="not an address for OTLP"):
         read_address("c:4317", {})
 
 

@@ -235,9 +235,9 @@ def test_a_policy_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("temperature over 60", "is no condition"),
+        ("temperature over 60", "is not a condition"),
         ("temprature > 60", "temperature"),
-        ("__import__ > 1", "is no condition"),
+        ("__import__ > 1", "is not a condition"),
     ],
 )
 def test_what_is_no_policy_in_one_line(text: str, words: str) -> None:

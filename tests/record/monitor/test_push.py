@@ -78,5 +78,5 @@ def test_addresses():
     assert read_address("http://c:8270", "t")[0] == "http://c:8270/write"
     assert read_address("https://c/api/write?cluster=x", "t")[0] == "https://c/api/write?cluster=x"
     assert read_address("http://c:8270", "t")[1]["Authorization"] == "Bearer t"
-    with pytest.raises(RequestError, match="no address to push to"):
+    with pytest.raises(RequestError, match="not an address to push to"):
         read_address("c:8270", None)

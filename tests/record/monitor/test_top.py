@@ -58,7 +58,7 @@ def test_the_screen_at_80_columns(latest: Latest) -> None:
     assert lines[3] == (
         "    Limited by memory bandwidth: SM active 92 %, tensor pipe 56 %, DRAM 63 %."
     )
-    assert lines[5] == "    Busy by nvidia-smi, idle in truth: SM active 1 %, a few SMs at a time."
+    assert lines[5] == "    Busy by nvidia-smi, idle in fact: SM active 1 %, a few SMs at a time."
     assert lines[6].split()[:9] == ["2", *"—" * 8]
     assert lines[7] == "    It does not answer: GPU is lost (XID 79)."
     assert any("MIG 5 (3g.70gb): SM 46 %" in line for line in lines)
@@ -118,7 +118,7 @@ def read_screen(app: TopApp) -> str:
 def test_keys_and_mouse(nvml_library: Path, tmp_path: Path, size: tuple[int, int]) -> None:
     async def act(app: TopApp, pilot: Any) -> None:
         text = read_screen(app)
-        assert "Busy by nvidia-smi, idle in truth" in text and "host  " in text
+        assert "Busy by nvidia-smi, idle in fact" in text and "host  " in text
         assert all(len(line) <= size[0] for line in text.splitlines())
         await pilot.press("down", "down")
         assert app._selected == 1
@@ -146,7 +146,7 @@ def test_once_and_json_from_the_command(nvml_library: Path, tmp_path: Path) -> N
     words = [sys.executable, "-m", "sightline", "top"]
     once = fake.run_with(make_machine(), nvml_library, [*words, "--once", "--period", "0.2s"],
                          tmp_path, COLUMNS="80")  # fmt: skip
-    assert once.returncode == 0 and "idle in truth" in once.stdout, once.stderr
+    assert once.returncode == 0 and "idle in fact" in once.stdout, once.stderr
     data = fake.run_with(make_machine(), nvml_library, [*words, "--json", "--period", "0.2s"],
                          tmp_path)  # fmt: skip
     told = json.loads(data.stdout)

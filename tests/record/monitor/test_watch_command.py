@@ -157,7 +157,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path) -> None:
         ([], "there is nothing to do with the readings"),
         (["-o", str(tmp_path), "--period", "1ms"], "0.1s is the least"),
         (["-o", "x", "--source", "nvlm"], "did you mean nvml?"),
-        (["--metrics", "nine"], "'nine' is no port"),
+        (["--metrics", "nine"], "'nine' is not a port"),
         (["-o", "x", "--max-size", "lots"], "'lots' is not a size"),
         (["-o", "x", "--thin", "2d"], "'2d' does not say how much is kept"),
         (["-o", "x", "--thin", "2d:1ms"], "'2d:1ms' does not say how much is kept"),

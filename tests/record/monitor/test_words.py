@@ -17,7 +17,7 @@ AT_WORK = {"GPU utilization": 100.0, "SM active": 92.0, "tensor active": 56.0, "
         (AT_WORK | {"tensor active": 11.0}, POOR, "Occupied but waiting: SM active 92 %,"),
         (AT_WORK | {"SM active": 70.0}, POOR, "Partly used: SM active 70 %"),
         (AT_WORK | {"SM active": 30.0}, POOR, "Mostly idle: SM active 30 %"),
-        (AT_WORK | {"SM active": 4.0}, BAD, "Busy by nvidia-smi, idle in truth: SM active 4 %"),
+        (AT_WORK | {"SM active": 4.0}, BAD, "Busy by nvidia-smi, idle in fact: SM active 4 %"),
         ({"GPU utilization": 0.0, "SM active": 0.0, "power": 70.0}, QUIET, "Idle at 70 W."),
         (
             {"GPU utilization": 0.0, "memory used": 60e9, "power": 120.0},

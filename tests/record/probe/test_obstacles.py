@@ -41,7 +41,7 @@ def test_without_the_right_one_sentence_says_which(target: Target) -> None:
 
 
 def test_the_kernel_itself_refuses_without_the_right() -> None:
-    """That the right is needed is no invention of ours: perf_event_open is tried without it."""
+    """That the right is needed is not an invention of ours: perf_event_open is tried without it."""
     needs("perf")
     code = (
         "from sightline.record.probe.perf import Samples;"

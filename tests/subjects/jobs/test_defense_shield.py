@@ -116,7 +116,7 @@ def test_what_is_not_recorded_is_not_judged(rules):
     [
         ("multinode-gpu-fragmentation-1: {cluster: della}", "no single job says"),
         ("low-gpu-efficiency-1: {eff_thres_pct: many}", "is a number"),
-        ("low-gpu-efficiency-1: {partitions: ['gpu\\\" or True']}", "is no name"),
+        ("low-gpu-efficiency-1: {partitions: ['gpu\\\" or True']}", "is not a name"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_line(tmp_path: Path, text, why):

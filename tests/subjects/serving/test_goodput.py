@@ -10,7 +10,12 @@ import pytest
 
 import sightline
 from sightline.errors import MissingDataError, RequestError
-from sightline.subjects.serving.goodput import Promise, list_promises, measure_goodput
+from sightline.subjects.serving.goodput import (
+    Promise,
+    list_promises,
+    measure_goodput,
+    measure_sending,
+)
 from support.traces import kernel, opened
 
 MS = 10**6
@@ -33,6 +38,17 @@ def test_who_is_in_time_is_good() -> None:
     )
     told = measure_goodput(served, Promise("", 200, 45, ""))
     assert told == (4, 1, 0.25, 11 / 4, 2, 2)
+
+
+def test_loads_on_clocks_of_their_own_are_added_up() -> None:
+    """One counts from the machine's start, one from 1970: no load lasts for years."""
+    one = make((100, 500, 11, None), (100, 500, 11, None))
+    other = one.with_columns(pl.col("start_ns", "end_ns") + 1_795_689_585_379_187_712)
+    both = pl.concat([other, one])
+    assert measure_sending(one) == 1500 * MS
+    assert measure_sending(both) == 2 * 1500 * MS
+    assert measure_goodput(both, Promise("", 200, 45, "")).requests_per_s == 4 / 3
+    assert measure_sending(one.clear()) == 0
 
 
 def test_a_single_token_has_no_further_ones() -> None:

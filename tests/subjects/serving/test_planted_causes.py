@@ -77,7 +77,7 @@ def test_the_same_as_nsight_systems_records_it(
     first = run.answer().findings[0]
     assert first["rule"] == case.cause
     assert first["gain_ns"] == pytest.approx(case.gain_ns, rel=0.1)
-    assert "--" not in first["fix"]  # its options are no flags of vLLM's or SGLang's
+    assert "--" not in first["fix"]  # its options are not flags of vLLM's or SGLang's
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

@@ -23,7 +23,7 @@ TABLES = [name for name in ctf2._TABLES if name != "threads"]
 
 
 def compare(one: Run, two: Run, tables: list[str], *without: str) -> int:
-    """All rows of these tables, in all columns that are no ids and no other moments."""
+    """All rows of these tables, in all columns that are not ids and no other moments."""
     rows = 0
     for name in tables:
         kept = [

@@ -50,7 +50,7 @@ def alignment(value: Any) -> None:
 
 def check_object(value: Any, properties: dict[str, Check], required: str = "") -> None:
     """An object with these properties, no others, of which some must be there."""
-    need(type(value) is dict, f"{value!r} is no object")
+    need(type(value) is dict, f"{value!r} is not an object")
     missing = set(required.split()) - set(value)
     unknown = set(value) - set(properties) - {"attributes", "extensions"}
     need(not missing, f"without {sorted(missing)}")
@@ -104,7 +104,7 @@ BASE = {"preferred-display-base": is_a(int, 2, 8, 10, 16), "mappings": is_a(dict
 
 
 def field_class(value: Any) -> None:
-    need(type(value) is dict and "type" in value, f"{value!r} is no field class")
+    need(type(value) is dict and "type" in value, f"{value!r} is not a field class")
     kind, rest = value["type"], {k: v for k, v in value.items() if k != "type"}
     if kind.startswith("fixed-length-"):
         own = {**BITS, **({} if "integer" not in kind else BASE)}

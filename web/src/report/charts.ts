@@ -1,6 +1,6 @@
 // Bars, lines, histograms and sparklines as SVG.
 
-import { amount, cell, moment, percent, share } from "../shared/format";
+import { amount, cell, moment, percent, share, roundTicks, tickLabel } from "../shared/format";
 import type { Curve, LinesBlock, SharesBlock } from "./data";
 import { h, s, say } from "../shared/dom";
 import { pictureButtons } from "../shared/picture";
@@ -57,12 +57,9 @@ export function lines(block: LinesBlock, length: number): HTMLElement {
     parts.push(s("line", { x1: LEFT, x2: W - 8, y1: y(v), y2: y(v), class: "grid" }),
       s("text", { x: LEFT - 6, y: y(v) + 4, "text-anchor": "end" }, cell(block.unit, v)));
   }
-  const ticks = W < 600 ? 2 : 4;
-  for (let i = 0; i <= ticks; i++) {
-    const t = Math.round((end * i) / ticks);
-    parts.push(s("text", {
-      x: x(t), y: H - 4, "text-anchor": i === ticks ? "end" : i ? "middle" : "start",
-    }, amount("ns", t)));
+  for (const t of roundTicks(end, W < 600 ? 3 : 6)) {
+    const anchor = t === 0 ? "start" : x(t) > W - 40 ? "end" : "middle";
+    parts.push(s("text", { x: x(t), y: H - 4, "text-anchor": anchor }, tickLabel(t)));
   }
   all.forEach((series, place) => {
     // A value holds until the next one: steps, since nothing was recorded in between.

@@ -135,7 +135,7 @@ export interface SqlBlock {
 /** Blocks of memory over time: moments with what was allocated, and the blocks from column to column. */
 export interface MemoryBlock {
   kind: "memory";
-  moments: number[]; allocated: number[]; rest: number[]; events: number;
+  moments: number[]; allocated: number[]; rest: number[]; rest_name: string; events: number;
   kinds: string[];
   first: number[]; last: number[]; bytes: number[]; of: number[]; stack: number[];
   stacks: string[][];

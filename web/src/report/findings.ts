@@ -3,7 +3,7 @@
 import { amount, cell, share } from "../shared/format";
 import { sparkline } from "./charts";
 import type { Card } from "./data";
-import { type Child, copyButton, h } from "../shared/dom";
+import { breakLong, type Child, copyButton, h } from "../shared/dom";
 
 // Facts beside the answer; the line of code is mostly among the last of the first few.
 const SHOWN = 4;
@@ -39,14 +39,14 @@ function one(card: Card, place: number, show: ShowFinding): HTMLElement {
       h("h3", {}, card.title),
       h("span", { class: `tag ${card.severity}` }, card.severity),
       h("dl", { class: "figures" }, ...figures)),
-    h("p", {}, card.summary),
+    h("p", {}, ...breakLong(card.summary)),
     where,
     card.cause && !card.summary.toLowerCase().startsWith(card.cause.toLowerCase()) ? h("p", { class: "soft" }, card.cause) : null,
-    card.evidence.length ? h("ul", { class: "evidence" }, ...card.evidence.slice(0, SHOWN).map((text) => h("li", {}, text))) : null,
+    card.evidence.length ? h("ul", { class: "evidence" }, ...card.evidence.slice(0, SHOWN).map((text) => h("li", {}, ...breakLong(text)))) : null,
     line("Fix", card.fix), line("Check", card.verify, true),
     h("details", {},
       h("summary", {}, "More evidence"),
-      h("ul", {}, ...card.evidence.slice(SHOWN).map((text) => h("li", {}, text))),
+      h("ul", {}, ...card.evidence.slice(SHOWN).map((text) => h("li", {}, ...breakLong(text)))),
       card.method ? h("p", { class: "soft" }, `How the gain was found: ${card.method}.`) : null,
       ...card.limits.map((text) => h("p", { class: "soft" }, `Limit: ${text}`)),
       ...card.sources.map((text) => h("p", { class: "soft" }, `Source: ${text}`)),
@@ -80,7 +80,7 @@ function figure(label: string, value: string, after: string): HTMLElement {
 
 function line(label: string, text: string, copyable = false): HTMLElement | null {
   if (!text) return null;
-  return h("p", { class: "line" }, h("b", {}, label), h("span", {}, text),
+  return h("p", { class: "line" }, h("b", {}, label), h("span", {}, ...breakLong(text)),
     copyable ? copyButton(() => text, "Copy", label) : null);
 }
 

@@ -1,14 +1,16 @@
 // Rows of ranks by time: the darker a place, the larger its share. Named rows stand above the others.
 
-import { h } from "../shared/dom";
-import { amount } from "../shared/format";
+import { h, isNarrow } from "../shared/dom";
+import { amount, roundTicks, tickLabel } from "../shared/format";
 import { pictureButtons } from "../shared/picture";
 import type { HeatBlock } from "./data";
 
-const WIDTH = 1200, LEFT = 96, WHY = 150, AXIS = 20;
+const LEFT = 96, AXIS = 20;
 const HUE = "201, 96, 90"; // the accent of late ranks, in both themes
 
 export function heat(block: HeatBlock): HTMLElement {
+  // A phone's picture is drawn at its size: shrunk, nobody could read it.
+  const WIDTH = isNarrow() ? 480 : 1200, WHY = isNarrow() ? 90 : 150;
   const bins = Math.max(1, ...block.rows.map((row) => row.values.length));
   const named = block.rows.filter((row) => row.why).length;
   // A named row has room for its words; the others fill one screen.
@@ -41,7 +43,8 @@ export function heat(block: HeatBlock): HTMLElement {
     ink.textAlign = "left";
     block.rows.slice(0, named).forEach((row, n) => ink.fillText(row.why, LEFT + span + 8, top(n) + 12));
     ink.textAlign = "center";
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) ink.fillText(amount("ns", part * bins * block.bin_ns), LEFT + 20 + (span - 40) * part, height - 5);
+    const whole = bins * block.bin_ns;
+    for (const t of roundTicks(whole, isNarrow() ? 3 : 6)) ink.fillText(tickLabel(t), LEFT + (span * t) / whole, height - 5);
     if (at) {
       ink.strokeStyle = "#888";
       ink.strokeRect(LEFT + (span * at[1]) / bins, top(at[0]), Math.max(2, span / bins), high(at[0]));

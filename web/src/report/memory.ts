@@ -97,7 +97,7 @@ export function memory(block: MemoryBlock): HTMLElement {
     const whole = block.allocated[column]!;
     const when = `${moment(block.moments[column]!)}: ${amount("bytes", whole)} allocated`;
     if (i < 0) {
-      read.replaceChildren(h("b", {}, `${amount("bytes", Math.max(0, block.rest[column]!))} in smaller blocks`), h("p", { class: "note" }, when));
+      read.replaceChildren(h("b", {}, `${amount("bytes", Math.max(0, block.rest[column]!))}: ${block.rest_name}`), h("p", { class: "note" }, when));
       return;
     }
     light.fillStyle = "rgba(0, 0, 0, 0.45)";
@@ -160,7 +160,7 @@ export function memory(block: MemoryBlock): HTMLElement {
   draw();
   const used = [...new Set(block.of)].sort((a, b) => a - b);
   return h("section", { class: "memory" },
-    h("p", { class: "note" }, ...used.map((kind) => colourKey(HUES[kind % HUES.length]!, block.kinds[kind]!)), colourKey(REST, "smaller blocks"), axis),
+    h("p", { class: "note" }, ...used.map((kind) => colourKey(HUES[kind % HUES.length]!, block.kinds[kind]!)), colourKey(REST, block.rest_name), axis),
     h("div", { class: "memory-holder" }, plot, over), read,
     h("p", { class: "note" }, `${block.events.toLocaleString("en-US")} events in ${columns.toLocaleString("en-US")} columns, each at its highest moment. ${isTouched() ? "" : "Ctrl and the wheel zoom (or + and -), dragging moves, a double click shows all. "}${block.bytes.length.toLocaleString("en-US")} blocks are drawn one by one.`));
 }

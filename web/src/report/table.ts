@@ -5,6 +5,7 @@ import type { Cell, TableBlock, TableColumn } from "./data";
 import { breakable, copyButton, h, isNarrow, say } from "../shared/dom";
 
 const FIRST = 100;
+const PRINTED = 30; // rows on paper, as style.css has it
 const LONG = 28; // letters of a name that may go on in the next line
 let made = 0;
 
@@ -22,7 +23,10 @@ export function table(block: TableBlock, actions: Actions): HTMLElement {
 /** The columns for a phone: what a row is, then the number that counts, and last what is the same everywhere. */
 export function arrangeNarrow(block: TableBlock): TableColumn[] {
   const varies = (c: TableColumn) => block.rows < 2 || c.values.some((value) => value !== c.values[0]);
-  const name = block.columns.find((c) => c.text && varies(c)) ?? block.columns[0];
+  const first = block.columns[0];
+  // A number that no two rows share, as a rank's or a step's, names them.
+  const isKey = first !== undefined && block.rows > 1 && new Set(first.values).size === block.rows;
+  const name = (isKey ? first : block.columns.find((c) => c.text && varies(c))) ?? first;
   const counts = block.columns.find((c) => c.name === block.sort && !c.text)
     ?? block.columns.find((c) => c.heat) ?? block.columns.find((c) => /^(ns|bytes)$/.test(c.unit));
   const place = (c: TableColumn) => (c === name ? 0 : c === counts ? 1 : varies(c) ? 2 : 3);
@@ -34,7 +38,7 @@ class Table {
   private readonly body = h("tbody");
   private readonly heads: HTMLElement[] = [];
   /** What a click on a row opens, beside the rows where there is room. */
-  private readonly beside = h("aside", { class: "instances", "aria-label": "Instances" });
+  private readonly beside: HTMLElement;
   private chosen = -1;
   private readonly mosts = new Map<TableColumn, number>();
   private readonly foot = h("p", { class: "note" });
@@ -52,6 +56,7 @@ class Table {
     this.order = Array.from({ length: block.rows }, (_, i) => i);
     const id = `table-${made++}`;
     const caption = h("h3", { id }, block.title);
+    this.beside = h("aside", { class: "instances", "aria-label": `Instances: ${block.title}` });
     const search = h("input", {
       type: "search", placeholder: "Filter", "aria-label": `Filter ${block.title}`,
     });
@@ -141,7 +146,9 @@ class Table {
         `${block.of.toLocaleString("en-US")}; all:  ${block.more}`);
     }
     if (this.filter && !kept.length) texts.push("No row matches.");
-    this.foot.replaceChildren(...texts);
+    const most = Math.max(kept.length, this.filter ? 0 : block.of);
+    const paper = rows.length > PRINTED ? `The first ${PRINTED} of ${most.toLocaleString("en-US")} rows.` : "";
+    this.foot.replaceChildren(h("span", { class: paper ? "screen" : undefined }, ...texts), h("span", { class: "paper" }, paper));
   }
 
   private row(row: number): HTMLElement {
@@ -197,7 +204,7 @@ class Table {
       return open;
     }
     if (cut === full) return column.text && full.length > LONG ? h("span", {}, ...breakable(full)) : full;
-    return h("span", { title: full.slice(0, 2000) }, ...breakable(cut));
+    return h("span", { title: full.slice(0, 2000) }, ...(cut.length > LONG ? breakable(cut) : [cut]));
   }
 
   /** Open a row's instances beside the rows; -1 closes them. */

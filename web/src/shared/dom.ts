@@ -37,6 +37,11 @@ export function breakable(text: string): Child[] {
   return parts.flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part]));
 }
 
+/** The same of the long names in a sentence; numbers and words stay whole. */
+export function breakLong(text: string): Child[] {
+  return text.split(/(\S{18,})/).flatMap((part, i) => (i % 2 ? breakable(part) : [part]));
+}
+
 /** Whether the page has a phone's width. */
 export function isNarrow(): boolean { return matchMedia("(max-width: 46rem)").matches; }
 

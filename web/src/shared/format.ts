@@ -86,3 +86,14 @@ export function percent(part: number, whole: number): string {
   const share = (100 * part) / whole;
   return share > 0 && share < 0.05 ? "<0.1 %" : `${share.toFixed(1)} %`;
 }
+
+/** Round moments from 0 to an end, most of them at most: a ruler's ticks. */
+export function roundTicks(end: number, most: number): number[] {
+  if (!(end > 0)) return [0];
+  const power = 10 ** Math.floor(Math.log10(end / most));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => end / n <= most)!;
+  return Array.from({ length: Math.floor(end / step + 1e-9) + 1 }, (_, i) => i * step);
+}
+
+/** A round moment without the zeros of its fraction: 5 ms. */
+export function tickLabel(ns: number): string { return amount("ns", ns).replace(/\.0+ /, " "); }

@@ -25,7 +25,7 @@ def nest_ranges(
 
     A range belongs to the innermost range of its thread that is open when it starts and holds at
     least half of it: clocks in µs round a child past its parent's end, but a step that begins while
-    the call that marks it is still returning is no part of that call. Of ranges that start and end
+    the call that marks it is still returning is not part of that call. Of ranges that start and end
     together, the one with the lower `order` is the outer one, then the one that comes first in
     `frame`. Rows where `apart` holds take part in no nesting (they may end on another thread, or
     overlap): they come last, as roots without descendants.

@@ -65,7 +65,7 @@ def explain_distrust(folder: Path) -> str | None:
     except OSError as error:
         return error.strerror or str(error)
     if not stat.S_ISDIR(known.st_mode):
-        return "it is no folder"
+        return "it is not a folder"
     if hasattr(os, "getuid") and known.st_uid != os.getuid():
         return "it belongs to another user"
     if known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -193,7 +193,7 @@ class Finding:
     A cost in time is a share of all devices' windows, a gain of the longest one; both are shares of
     the profiled time where a rule judges profiled kernels, of the memory that the rule names where
     they are bytes, of all that was measured where they are joules. A finding without a gain is a
-    remark. What `states_limit` is no problem but what the run as a whole is bound by: it comes
+    remark. What `states_limit` is not a problem but what the run as a whole is bound by: it comes
     first, unless something gains much.
     `where` may hold ranks, device_id, stream_id, op, kernel, source, time_ranges ([start, end] in
     ns); `rows` are evidence by id.

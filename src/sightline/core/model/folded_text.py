@@ -47,7 +47,7 @@ def format_line(frames: list[tuple[str, str, bool]], count: int) -> str:
 
 
 def split_line(line: str) -> tuple[str, int] | None:
-    """Stack and count of a line; None where it is no folded line."""
+    """Stack and count of a line; None where it is not a folded line."""
     stack, blank, count = line.rstrip().rpartition(" ")
     if not blank or not count.isascii() or not count.isdecimal() or len(count) > 18:
         return None

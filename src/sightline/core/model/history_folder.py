@@ -92,7 +92,7 @@ class LiveRound:
 
 @dataclass
 class LiveFile:
-    """What a live file holds. `lost` is the number of bytes behind the last whole record."""
+    """What a live file holds. `lost` is the number of bytes after the last whole record."""
 
     tables: dict[int, Table] = field(default_factory=dict)
     entities: dict[int, tuple[int, int | None, str | None]] = field(default_factory=dict)

@@ -270,10 +270,10 @@ def _read_value(name: str, value: Any, default: Any, unit: str | None) -> Any:
     try:
         read = kind(value)
     except (TypeError, ValueError) as error:
-        raise RequestError(f"{value!r} is no value for {name}") from error
+        raise RequestError(f"{value!r} is not a value for {name}") from error
     # 2.5 is no number of rows: nothing is cut off without a word.
     if not isinstance(value, str) and read != value:
-        raise RequestError(f"{value!r} is no value for {name}", why=f"it wants {kind.__name__}")
+        raise RequestError(f"{value!r} is not a value for {name}", why=f"it wants {kind.__name__}")
     return read
 
 

@@ -41,7 +41,7 @@ FOLDER_ENDING = ".sightline"
 
 
 def is_recorded(path: Path) -> bool:
-    """Whether a folder was left by a recording, and is no store."""
+    """Whether a folder was left by a recording, and is not a store."""
     if not path.is_dir() or (path / "run.json").is_file():
         return False
     return any(path.glob(f"*{ENDING}")) or any(path.glob(f"*{SUFFIX}"))

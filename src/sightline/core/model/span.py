@@ -15,6 +15,40 @@ _TIMELINE = (
 )
 
 
+# Of recordings that lie further apart, each has a clock of its own: one counts from 0 or lacks its
+# date, another from 1970. No program is looked at over the years between them.
+_OTHER_CLOCK_NS = 86_400_000_000_000
+
+
+def find_one_clock(run: Run) -> Span | None:
+    """The span of those recordings that share a clock, of several clocks the one with most rows.
+
+    Recordings belong together where less than a day lies between them.
+    """
+    rows = [
+        frame
+        for name, first, last in _TIMELINE
+        if run.rows(name)
+        for frame in [
+            run.scan(name)
+            .group_by("recording_id")
+            .agg(a=pl.min(first), b=pl.max(last), n=pl.len())
+            .collect(engine="streaming")
+        ]
+    ]
+    if not rows:
+        return None
+    edges = pl.concat(rows).drop_nulls(["a", "b"]).sort("a", "b")
+    groups: list[tuple[int, int, int]] = []
+    for a, b, n in edges.select("a", "b", "n").iter_rows():
+        if groups and a <= groups[-1][1] + _OTHER_CLOCK_NS:
+            begin, end, so_far = groups[-1]
+            groups[-1] = (begin, max(end, b), so_far + n)
+        else:
+            groups.append((a, b, n))
+    return max(groups, key=lambda group: group[2])[:2] if groups else None
+
+
 def find_span(run: Run) -> Span | None:
     """The first and the last moment of a recording, in ns on the run's clock."""
     edges = []

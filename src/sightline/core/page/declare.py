@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from sightline.core.model.run import Run
-from sightline.core.model.span import find_span
+from sightline.core.model.span import find_one_clock
 from sightline.core.page.pack import Packed
 
 # A piece of a panel, as the page draws it: see blocks.py.
@@ -56,5 +56,8 @@ class View:
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """First and last moment of the recording; what the page calls 0 is the first."""
-        return find_span(self.run) or (0, 0)
+        """First and last moment of the recording; what the page calls 0 is the first.
+
+        Where recordings have clocks of their own, of those with most rows.
+        """
+        return find_one_clock(self.run) or (0, 0)

@@ -14,7 +14,8 @@ def make_counter_blocks(view: View) -> list[Block]:
     """One plot for each metric and what it was measured on."""
     if not view.run.rows("counters"):
         return []
-    counters = view.run.table("counters")
+    # Those of another clock than the page's have no place on its axis.
+    counters = view.run.table("counters").filter(pl.col("time_ns").is_between(*view.span))
     by = ["metric", "unit", "rank", "device_id", "source"]
     found = []
     for key, rows in counters.sort(*by, nulls_last=True).group_by(by, maintain_order=True):

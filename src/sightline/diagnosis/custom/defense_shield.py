@@ -99,7 +99,7 @@ def _list_names(entry: Value, key: str) -> list[str]:
     names = []
     for item in items:
         if item.data != "*" and not _NAME.fullmatch(str(item.data)):
-            raise item.wrong(f"'{str(item.data)[:60]}' is no name")
+            raise item.wrong(f"'{str(item.data)[:60]}' is not a name")
         names.append(str(item.data))
     return names
 

@@ -46,7 +46,7 @@ def read(path: Path) -> Value:
     """The whole file. Raises InputError with file, line and reason."""
     try:
         if path.exists() and not path.is_file():  # reading a pipe would wait for ever
-            raise InputError(f"cannot read {path}", why="it is no file")
+            raise InputError(f"cannot read {path}", why="it is not a file")
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"cannot read {path}", why=f"it is larger than {MAX_BYTES >> 10} KiB")
         text = path.read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def _value(node: yaml.Node, file: str) -> Value:
             if not isinstance(key, yaml.ScalarNode):
                 raise at.wrong("a name must be a text")
             if key.value in found:
-                raise at.wrong(f"'{_short(key.value)}' stands here a second time")
+                raise at.wrong(f"'{_short(key.value)}' is given twice")
             found[replace_surrogates(key.value)] = _value(value, file)
         return Value(found, file, line)
     kind = node.tag.removeprefix("tag:yaml.org,2002:")
@@ -108,7 +108,8 @@ def _value(node: yaml.Node, file: str) -> Value:
         made = yaml.SafeLoader("").construct_object(node)
         return Value(replace_surrogates(made) if isinstance(made, str) else made, file, line)
     except (ValueError, yaml.YAMLError) as error:
-        raise Value(None, file, line).wrong(f"'{_short(node.value)}' is no {kind}") from error
+        one = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+        raise Value(None, file, line).wrong(f"'{_short(node.value)}' is not {one}") from error
 
 
 def _short(text: str) -> str:

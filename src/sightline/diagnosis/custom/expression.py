@@ -73,7 +73,7 @@ def parse_expression(at: Value) -> Expression:
             tree = ast.parse(_python(text.strip()), mode="eval").body
     except (SyntaxError, ValueError, SyntaxWarning) as error:
         why = getattr(error, "msg", None) or str(error)
-        raise at.wrong(f"'{_short(text)}' is no expression: {why}") from error
+        raise at.wrong(f"'{_short(text)}' is not an expression: {why}") from error
     except (RecursionError, MemoryError) as error:
         raise at.wrong("the expression is nested too deeply") from error
     _check(tree, at)
@@ -120,7 +120,7 @@ def _check_node(node: ast.AST, at: Value) -> None:
             raise at.wrong(f"a name may not start with '_': {_short(node.id)}")
     elif isinstance(node, ast.Constant):
         if not isinstance(node.value, bool | int | float | str | None):
-            raise at.wrong(f"{_short(repr(node.value))} cannot stand in an expression")
+            raise at.wrong(f"{_short(repr(node.value))} cannot be used in an expression")
         if isinstance(node.value, int | float) and not -1e300 < node.value < 1e300:
             raise at.wrong("a number is too large")
     elif not isinstance(
@@ -195,9 +195,9 @@ def _evaluator(names: Mapping[str, Any]) -> Any:
 def number(value: Any) -> float:
     """A finite number, or Unfit."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        raise Unfit("a list of samples stands where a number is expected: use mean(), max(), ...")
+        raise Unfit("a list of samples is given where a number is expected: use mean(), max(), ...")
     if not isinstance(value, bool | int | float):
-        raise Unfit(f"{_short(repr(value))} is no number")
+        raise Unfit(f"{_short(repr(value))} is not a number")
     if not math.isfinite(value):
         raise Unfit("a number is too large")
     return float(value)

@@ -62,7 +62,7 @@ def check_names(rule: OwnRule) -> None:
                 columns = _columns(first)
                 if not rest or rest[0] not in columns:
                     raise expression.at.wrong(
-                        f"'{name}' is no column of the analysis {first}, which has "
+                        f"'{name}' is not a column of the analysis {first}, which has "
                         f"{', '.join(sorted(columns)) or 'no numbers'}",
                     )
                 rest = rest[1:]

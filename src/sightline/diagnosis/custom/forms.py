@@ -124,7 +124,7 @@ def _rules(file: Path) -> Iterator[OwnRule]:
     if isinstance(top.data, dict) and "rules" in top.data:
         extra = set(top.data) - {"rules"}
         if extra:
-            raise top.data[min(extra)].wrong(f"beside 'rules' there is no '{min(extra)}'")
+            raise top.data[min(extra)].wrong(f"'{min(extra)}' is not known next to 'rules'")
         top = top.data["rules"]
     items = top.data if isinstance(top.data, list) else [top]
     if len(items) > MAX_RULES:
@@ -299,7 +299,7 @@ def _beside(file: Path, name: str) -> dict[str, Value]:
 def _free(name: str, at: Value) -> None:
     """A name of one's own must be a word that means nothing else."""
     if not _NAME.fullmatch(name):
-        raise at.wrong(f"'{name[:60]}' is no name: letters, digits and '_' are")
+        raise at.wrong(f"'{name[:60]}' is not a name: letters, digits and '_' are")
     if name in CONSTANTS or name in FUNCTIONS or name in ("job", "run", "config"):
         raise at.wrong(f"the name '{name}' means something else in expressions")
 

@@ -55,7 +55,7 @@ def read_moment_ns(text: str) -> int:
         return time.time_ns() - parse_duration_ns(text)
     except RequestError as error:
         raise RequestError(
-            f"'{text}' is no time", hint="Write for example  --since 7d  or  --since 2026-01-31"
+            f"'{text}' is not a time", hint="Write for example  --since 7d  or  --since 2026-01-31"
         ) from error
 
 
@@ -137,10 +137,15 @@ def _say_losses(run: Session) -> None:
     from sightline.core.text import make_printable
     from sightline.core.units import format_note
 
+    recordings = run.table("recordings")
+    paths = recordings.select("recording_id", "path").rows() if recordings.height > 1 else []
+    names = {number: make_printable(str(path)) for number, path in paths}
     for row in run.table("quality").iter_rows(named=True):
         if row["severity"] != "info":
             text = format_note(row["count"], make_printable(row["text"]))
-            print(f"Note: {text}", file=sys.stderr)
+            # A note on a file that could not be read names it itself.
+            where = None if "cannot read" in text else names.get(row["recording_id"])
+            print(f"Note: {f'{where}: ' if where else ''}{text}", file=sys.stderr)
 
 
 def ask_rules(args: argparse.Namespace, run: Session) -> pl.DataFrame | None:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json."""
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def print_members(

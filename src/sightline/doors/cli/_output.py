@@ -193,7 +193,7 @@ def add_exact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="csv: texts as they are; by default those that a spreadsheet would run as a formula "
+        help="csv: strings as they are; by default those that a spreadsheet would run as a formula "
         "(=, +, -, @ or a tab first) get an apostrophe before it",
     )
 

@@ -19,9 +19,15 @@ _JOBS = 4
 def add_places(parser: argparse.ArgumentParser) -> None:
     """Where recordings are read, and whose timelines the page has."""
     places = parser.add_mutually_exclusive_group()
-    places.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, whose workers read")
-    places.add_argument("--slurm", metavar="PARTITION", help="jobs in it read")
-    parser.add_argument("--workers", type=int, metavar="N", help="so many jobs of Slurm (4)")
+    places.add_argument(
+        "--scheduler", metavar="ADDRESS", help="Dask scheduler whose workers read the recordings"
+    )
+    places.add_argument(
+        "--slurm", metavar="PARTITION", help="Slurm partition whose jobs read the recordings"
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="how many jobs of Slurm to start (4)"
+    )
     parser.add_argument(
         "--show",
         metavar="RANKS",
@@ -83,7 +89,7 @@ def _parse_ranks(text: str | None) -> list[int] | None:
     numbers = [] if text == "none" else text.split(",")
     if not all(n.strip().isdecimal() for n in numbers):
         raise RequestError(
-            f"--show {text} are no ranks", hint="Give numbers, such as  --show 0,517"
+            f"--show {text} are not ranks", hint="Give numbers, such as  --show 0,517"
         )
     return sorted({int(n) for n in numbers})
 

@@ -26,7 +26,7 @@ def add_what(what: argparse._ArgumentGroup) -> None:
         help=f"{join_names(b.name for b in list_backends())} instead of what --for picks",
     )
     what.add_argument("--steps", metavar="W:U:A", help="PyTorch: wait W steps, warm up U, record A")
-    what.add_argument("--after", type=float, metavar="S", help="begin to record after S seconds")
+    what.add_argument("--after", type=float, metavar="S", help="start recording after S seconds")
     what.add_argument("--seconds", type=float, metavar="S", help="record for S seconds")
     what.add_argument(
         "--stacks", action="store_true", help="PyTorch, JAX, nsys: Python stacks (slower)"
@@ -39,7 +39,9 @@ def add_what(what: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="PyTorch: keep a memory snapshot when an allocation fails",
     )
-    what.add_argument("--no-shapes", action="store_true", help="PyTorch: no shapes of inputs")
+    what.add_argument(
+        "--no-shapes", action="store_true", help="PyTorch: do not record the inputs' shapes"
+    )
     what.add_argument(
         "--capture",
         nargs="?",
@@ -101,7 +103,7 @@ def add_kernels(kernels: argparse._ArgumentGroup) -> None:
     kernels.add_argument(
         "--lock-clocks",
         action="store_true",
-        help="lock the GPUs' clocks to their base meanwhile (root); nothing is changed otherwise",
+        help="lock the GPUs' clocks to their base meanwhile (root); else nothing is changed",
     )
 
 
@@ -109,7 +111,7 @@ def add_stacks(stacks: argparse._ArgumentGroup) -> None:
     stacks.add_argument(
         "--cpu-stacks",
         metavar="TOOL",
-        help="py-spy, perf_event (sightline's own) or perf; also beside a GPU's timeline",
+        help="py-spy, perf_event (sightline's own) or perf; also together with a GPU's timeline",
     )
     stacks.add_argument(
         "--cpu-rate", type=int, metavar="HZ", help="perf_event: samples a second (99)"
@@ -118,7 +120,7 @@ def add_stacks(stacks: argparse._ArgumentGroup) -> None:
         "--cpu-stack-bytes",
         type=int,
         metavar="N",
-        help="perf_event: copied of each stack (32768); 0: follow frame pointers",
+        help="perf_event: bytes to copy of each stack (32768); 0: follow frame pointers",
     )
 
 
@@ -138,18 +140,18 @@ def add_cupti(cupti: argparse._ArgumentGroup) -> None:
         "--budget",
         type=float,
         metavar="PCT",
-        help="record less where recording takes more of a core than this (1)",
+        help="record less where recording takes more than this share of a core (1)",
     )
     cupti.add_argument(
         "--flush-ms",
         type=int,
         metavar="MS",
-        help="what a kill of the program loses at most (1000)",
+        help="how much a killed program loses at most (1000)",
     )
     cupti.add_argument(
         "--measure-cost",
         action="store_true",
-        help="pause now and then, and say how much recording slows the program down",
+        help="pause now and then to measure how much recording slows the program down",
     )
 
 
@@ -160,7 +162,7 @@ def add_where(where: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="add to a folder that another host of the same job records into",
     )
-    where.add_argument("--ranks", metavar="LIST", help="record only these ranks, as 0,7")
+    where.add_argument("--ranks", metavar="LIST", help="record only these ranks, such as 0,7")
     where.add_argument("--every", type=int, default=1, metavar="N", help="record every Nth rank")
     where.add_argument(
         "--timeout",
@@ -177,16 +179,16 @@ def add_where(where: argparse._ArgumentGroup) -> None:
     where.add_argument(
         "--traces",
         metavar="FOLDER",
-        help="where that server writes its traces, if it cannot be told",
+        help="folder that server writes its traces to, if sightline cannot tell",
     )
     where.add_argument(
         "--requests",
         type=int,
         metavar="N",
-        help="send that server N requests meanwhile, and time each of their tokens",
+        help="meanwhile send that server N requests, and time each of their tokens",
     )
     where.add_argument(
-        "--concurrency", type=int, metavar="N", help="send so many of them at once (8)"
+        "--concurrency", type=int, metavar="N", help="how many of them to send at once (8)"
     )
     where.add_argument("--load", metavar="FILE", help='their prompts: {"prompt": ...} on each line')
     where.add_argument(

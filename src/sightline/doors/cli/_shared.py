@@ -193,7 +193,7 @@ def accept_any_encoding() -> None:
 
 
 def find_width(stream: TextIO) -> int:
-    """The columns of the window; 80 where the stream is no terminal, so that files are alike.
+    """The columns of the window; 80 where the stream is not a terminal, so that files are alike.
 
     A terminal that nobody gave a size has 0 of them (`script`, `docker run -t`): that is 80, too.
     """

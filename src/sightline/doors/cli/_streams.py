@@ -102,7 +102,7 @@ def _open(given: str) -> BinaryIO:
         if not _wait_for_writer(pipe):
             raise InputError(
                 f"nothing comes through {given}",
-                why=f"nobody has written into this pipe for {WAIT_S:g} s",
+                why=f"nothing has been written into this pipe for {WAIT_S:g} s",
                 hint="Start what writes into it first.",
             )
         os.set_blocking(pipe, True)

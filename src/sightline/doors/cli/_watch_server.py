@@ -22,16 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--server",
         metavar="URL",
-        help="which limit it is at, by its metrics: vLLM, SGLang, TRT-LLM",
+        help="say by its metrics which limit it has reached: vLLM, SGLang, TRT-LLM",
     )
     group.add_argument(
-        "--interval", default="10s", metavar="T", help="time between two verdicts (default 10s)"
+        "--interval", default="10s", metavar="T", help="time between verdicts (default 10s)"
     )
-    group.add_argument("--once", action="store_true", help="one verdict, and end")
-    group.add_argument("--json", action="store_true", help="each verdict as a line of JSON")
-    group.add_argument("--gpu", metavar="NAME", help="whose peaks count: 'H100 SXM'")
-    group.add_argument("--ttft", metavar="T", help="longest time to a first token: 500ms")
-    group.add_argument("--itl", metavar="T", help="longest time between two tokens: 50ms")
+    group.add_argument("--once", action="store_true", help="print one verdict, and exit")
+    group.add_argument("--json", action="store_true", help="print each verdict as a line of JSON")
+    group.add_argument("--gpu", metavar="NAME", help="the server's GPU, for its peaks: 'H100 SXM'")
+    group.add_argument("--ttft", metavar="T", help="promised time to the first token: 500ms")
+    group.add_argument("--itl", metavar="T", help="promised time between two tokens: 50ms")
 
 
 def watch_server(args: argparse.Namespace) -> int:
@@ -129,7 +129,9 @@ def _write(args: argparse.Namespace, load: Interval, verdict: Verdict, *, whole:
 
     lines = [f"{time.strftime('%H:%M:%S')}  {load.engine}: {verdict.text}"]
     if load.restarted:
-        lines.append("  its counters began anew: it was restarted; what follows is since then")
+        lines.append(
+            "  its counters started again from 0: it was restarted; what follows is since then"
+        )
     if whole:
         lines += [_write_limit(limit) for limit in verdict.limits]
         for found in verdict.findings:

@@ -13,10 +13,17 @@ _WORDS = ("max_num_seqs", "max_num_batched_tokens", "load", "concurrency")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("an inference server, from its steps and its clients' log")
-    group.add_argument("--max-num-seqs", type=int, metavar="N", help="requests in a step")
-    group.add_argument("--max-num-batched-tokens", type=int, metavar="N", help="tokens in a step")
-    group.add_argument("--load", type=float, metavar="F", help="requests come F times as fast")
-    group.add_argument("--concurrency", type=int, metavar="N", help="clients that ask in turn")
+    group.add_argument("--max-num-seqs", type=int, metavar="N", help="requests in a step at most")
+    group.add_argument(
+        "--max-num-batched-tokens", type=int, metavar="N", help="tokens in a step at most"
+    )
+    group.add_argument("--load", type=float, metavar="F", help="let requests come F times as fast")
+    group.add_argument(
+        "--concurrency",
+        type=int,
+        metavar="N",
+        help="N clients, each of which asks again once it is answered",
+    )
 
 
 def asks_server(args: argparse.Namespace) -> bool:

@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stacks", action="store_true", help="PyTorch: Python stacks (slower)")
     parser.add_argument("--memory", action="store_true", help="PyTorch: every allocation (slower)")
-    parser.add_argument("--no-shapes", action="store_true", help="PyTorch: no shapes of inputs")
+    parser.add_argument(
+        "--no-shapes", action="store_true", help="PyTorch: do not record the inputs' shapes"
+    )
     parser.add_argument(
         "--samples",
         nargs="?",

@@ -27,48 +27,62 @@ HELP = "record all ranks of a running job in step, and say who is slow"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--job", metavar="ID", help="only ranks of this job (--who names them)")
+    parser.add_argument("--job", metavar="ID", help="only ranks of this job (listed by --who)")
     parser.add_argument("--ranks", metavar="N,...", help="only these ranks")
     parser.add_argument("--pids", metavar="N,...", help="only these processes")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--for", dest="length", metavar="T", help="record for this time (2s)")
     length.add_argument(
-        "--steps", type=int, default=0, metavar="N", help="record so many steps of the optimizer"
+        "--steps", type=int, default=0, metavar="N", help="how many optimizer steps to record"
     )
     parser.add_argument(
         "--align",
         type=int,
         default=100,
         metavar="N",
-        help="--steps begin where this divides the number of the step (100); more than a job does "
+        help="--steps begin at a step whose number this divides (100); more than a job does "
         "in 5 s, so that all ranks begin with the same one",
     )
-    parser.add_argument("--stacks", action="store_true", help="Python stacks, too (slower)")
-    parser.add_argument("--memory", action="store_true", help="every allocation, too (slower)")
-    parser.add_argument("--no-shapes", action="store_true", help="no shapes of inputs")
-    parser.add_argument("--warm-up", metavar="T", help="of the profiler (5s; 0s without GPUs)")
+    parser.add_argument("--stacks", action="store_true", help="record Python stacks, too (slower)")
+    parser.add_argument(
+        "--memory", action="store_true", help="record every allocation, too (slower)"
+    )
+    parser.add_argument("--no-shapes", action="store_true", help="do not record the inputs' shapes")
+    parser.add_argument(
+        "--warm-up", metavar="T", help="warm-up of the profiler (5s; 0s without GPUs)"
+    )
     parser.add_argument(
         "--hosts",
         metavar="HOSTS",
         help="node[01-16],login1:9477; slurm; or "
         "dns:NAME, all that a name stands for, as a headless service of Kubernetes",
     )
-    parser.add_argument("--host-file", metavar="FILE", help="hosts, a line each, as MPI has them")
     parser.add_argument(
-        "--socket", action="append", default=[], metavar="FILE", help="a daemon's own socket"
-    )
-    parser.add_argument("--token-file", metavar="FILE", help="of the daemons; or SIGHTLINE_TOKEN")
-    parser.add_argument("--ca", metavar="FILE", help="who signed the daemons' certificates")
-    parser.add_argument("--plain", action="store_true", help="no TLS: to 127.0.0.1, by a tunnel")
-    parser.add_argument(
-        "--traces", choices=("worst", "all", "none"), default="worst", help="which come along"
+        "--host-file", metavar="FILE", help="file of hosts, one per line, as MPI uses it"
     )
     parser.add_argument(
-        "--fire", metavar="TRIGGER", help="tell daemons that something happened, and end"
+        "--socket",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="socket of a daemon on this node",
     )
-    parser.add_argument("--who", action="store_true", help="list who can be recorded, and end")
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="the daemons' token (or SIGHTLINE_TOKEN)"
+    )
+    parser.add_argument("--ca", metavar="FILE", help="CA that signed the daemons' certificates")
+    parser.add_argument(
+        "--plain", action="store_true", help="without TLS: to 127.0.0.1, through a tunnel"
+    )
+    parser.add_argument(
+        "--traces", choices=("worst", "all", "none"), default="worst", help="which traces to fetch"
+    )
+    parser.add_argument(
+        "--fire", metavar="TRIGGER", help="fire this trigger of the daemons, and exit"
+    )
+    parser.add_argument("--who", action="store_true", help="list what can be recorded, and exit")
     parser.add_argument("-o", "--output", metavar="DIR", help="the run's folder")
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -132,7 +146,7 @@ def _read_numbers(option: str, given: str | None, what: str) -> tuple[int, ...]:
 
     texts = [text.strip() for text in given.split(",")] if given else []
     if not all(text.isascii() and text.isdecimal() and len(text) < 10 for text in texts):
-        raise RequestError(f"{option} {given} are no {what}", hint=f"Write  {option} 0,7")
+        raise RequestError(f"{option} {given} are not {what}", hint=f"Write  {option} 0,7")
     return tuple(map(int, texts))
 
 
@@ -143,7 +157,7 @@ def _fire(nodes: list[Asked], name: str) -> int:
     from sightline.errors import InputError, RequestError
 
     if not re.fullmatch("[a-z-]{1,40}", name):
-        raise RequestError(f"'{name}' is no name of a trigger")
+        raise RequestError(f"'{name}' is not the name of a trigger")
     for node in nodes:
         if node.problem:
             raise InputError(node.problem)

@@ -35,10 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "config", nargs="?", default=_FILE, metavar="FILE", help=f"the configuration ({_FILE})"
     )
     parser.add_argument(
-        "--listen", metavar="ADDRESS:PORT", help="of demo: where (127.0.0.1, any free port)"
+        "--listen",
+        metavar="ADDRESS:PORT",
+        help="demo: address to serve at (127.0.0.1, any free port)",
     )
-    parser.add_argument("--open", action="store_true", help="of demo: open a browser")
-    parser.add_argument("--force", action="store_true", help="of init: replace the file")
+    parser.add_argument("--open", action="store_true", help="demo: open a browser")
+    parser.add_argument("--force", action="store_true", help="init: replace the file if it exists")
 
 
 def run(args: argparse.Namespace) -> int:

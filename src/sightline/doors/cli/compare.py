@@ -130,7 +130,7 @@ def _list_sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     if len(args.recordings) != 2:
         given = "one was" if args.recordings else "none was"
         raise RequestError(
-            f"compare wants two recordings, and {given} given",
+            f"compare takes two recordings, and {given} given",
             hint="Two runs:      sightline compare BEFORE AFTER\n"
             "Several a side: sightline compare --before RUN RUN --after RUN RUN",
         )
@@ -219,7 +219,7 @@ def _show_trend(args: argparse.Namespace, form: str) -> int:
     if form not in ("text", "json"):
         raise RequestError(f"a trend has no format '{form}'", why="it has text and json")
     if args.fail_on:
-        raise RequestError("a gate wants two sides", hint="--before RUN RUN --after RUN RUN")
+        raise RequestError("a gate needs two sides", hint="--before RUN RUN --after RUN RUN")
     floor, samples = _read_floor(args), _open(args, args.recordings)
     _check_floor(floor, samples)
     data = compare_trend(samples, floor.floor if floor else None)

@@ -3,7 +3,7 @@
 sightline critical-path trace.json
 sightline critical-path rank*.json --json     the shares, and every piece
 sightline stats critical_path trace.json      the pieces as a table
-sightline stats slack trace.json              how much slower each may become
+sightline stats slack trace.json              how much longer each could take
 """
 
 from __future__ import annotations

@@ -35,22 +35,30 @@ HELP = "a node's daemon, which records running programs when it is asked"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--socket", metavar="FILE", help="listen here; else where capture looks")
+    parser.add_argument(
+        "--socket", metavar="FILE", help="socket to listen on; default: where capture looks"
+    )
     parser.add_argument(
         "--door", metavar="DIR", help="programs' KINETO_IPC_SOCKET_DIR; default: that of ours, else"
         " the name at which PyTorch looks",
     )  # fmt: skip
     parser.add_argument(
-        "--listen", metavar="HOST[:PORT]", help="answer over HTTPS, too (port 9477)"
-    )
-    parser.add_argument("--token-file", metavar="FILE", help="who asks over the network knows it")
-    parser.add_argument("--certificate", metavar="FILE", help="of the daemon, for TLS")
-    parser.add_argument("--key", metavar="FILE", help="of the certificate")
-    parser.add_argument(
-        "--allow-user", action="append", default=[], metavar="USER", help="may record everybody's"
+        "--listen", metavar="HOST[:PORT]", help="also answer over HTTPS (port 9477)"
     )
     parser.add_argument(
-        "--trigger", metavar="NAME,...", help="capture when it happens; docs/fleet.md has them"
+        "--token-file", metavar="FILE", help="token that clients on the network must know"
+    )
+    parser.add_argument("--certificate", metavar="FILE", help="the daemon's certificate, for TLS")
+    parser.add_argument("--key", metavar="FILE", help="key of the certificate")
+    parser.add_argument(
+        "--allow-user",
+        action="append",
+        default=[],
+        metavar="USER",
+        help="user who may record other users' programs",
+    )
+    parser.add_argument(
+        "--trigger", metavar="NAME,...", help="capture when it fires; listed in docs/fleet.md"
     )
     parser.add_argument(
         "--flight-dumps",
@@ -58,12 +66,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PREFIX",
         help="what PyTorch's flight recorder calls its dumps (%(default)s)",
     )
-    parser.add_argument("--every", metavar="T", help="a window of each job so often: 10min")
-    parser.add_argument("--window", default="200ms", metavar="T", help="how long it is (200ms)")
-    parser.add_argument("--history", metavar="DIR", help="where windows are kept")
-    parser.add_argument("--keep", metavar="DIR", help="where captures are kept")
-    parser.add_argument("--max-size", default="10GB", metavar="SIZE", help="of them (10GB)")
-    parser.add_argument("--last", type=int, default=20, metavar="N", help="and so many (20)")
+    parser.add_argument(
+        "--every", metavar="T", help="record a window of each job this often: 10min"
+    )
+    parser.add_argument(
+        "--window", default="200ms", metavar="T", help="length of such a window (200ms)"
+    )
+    parser.add_argument("--history", metavar="DIR", help="folder for the windows")
+    parser.add_argument("--keep", metavar="DIR", help="folder for the captures")
+    parser.add_argument(
+        "--max-size", default="10GB", metavar="SIZE", help="size of all captures at most (10GB)"
+    )
+    parser.add_argument(
+        "--last", type=int, default=20, metavar="N", help="captures to keep at most (20)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -200,7 +216,7 @@ def _open_net(args: argparse.Namespace, api: Any) -> Any:
     if not colon or args.listen.endswith("]") or (":" in host and not host.startswith("[")):
         host, port = args.listen, str(PORT)
     if not port.isdecimal() or int(port) > 65_535:
-        raise RequestError(f"'{args.listen}' is no address", hint="--listen 0.0.0.0:9477")
+        raise RequestError(f"'{args.listen}' is not an address", hint="--listen 0.0.0.0:9477")
     return NetServer(host.strip("[]"), int(port), api, token, context)
 
 

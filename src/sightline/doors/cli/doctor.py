@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="timeline, kernels, stalls, memory, energy, or a backend: torch, nsys, ncu, cupti, "
         "cpu, nvml",
     )
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.add_argument(
         "--check-nsys-rep",
         nargs="+",

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         )
     module = registry.load("exporters", args.to.replace("-", "_"))
     if args.exact and "exact" not in module.EXPORTER.options:
-        why = f"{args.to} writes texts as they are"
+        why = f"{args.to} writes strings as they are"
         raise RequestError("--exact is an option of --to csv", why=why)
     if args.output == "-":
         raise RequestError(

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--restart", default="10min", metavar="T", help="from a failure to work (10min)"
     )
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -153,7 +153,7 @@ def _parse_job(args: argparse.Namespace, gpus: int) -> tuple[int, float | None]:
         return gpus, None
     count, colon, length = args.job.partition(":")
     if not count.isdecimal() or int(count) < 1 or not colon:
-        raise RequestError(f"'{args.job}' is no job", hint="--job 16384:7d")
+        raise RequestError(f"'{args.job}' is not a job", hint="--job 16384:7d")
     return int(count), parse_hours(length)
 
 

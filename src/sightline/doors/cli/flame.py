@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--layers", metavar="L,L", help="only frames of these layers, such as op,kernel"
     )
     parser.add_argument(
-        "--palette", choices=["gpu", "safe"], default="gpu", help="safe: for colour-blind people"
+        "--palette", choices=["gpu", "safe"], default="gpu", help="safe: for color-blind people"
     )
     parser.add_argument(
         "--before",

@@ -34,26 +34,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "recordings", nargs="*", metavar="FILE", help="kernel logs, nvidia-smi -q, dcgmi diag, ..."
     )
     parser.add_argument(
-        "--level", choices=("quick", "medium", "long"), default="quick", help="how much is tried"
+        "--level",
+        choices=("quick", "medium", "long"),
+        default="quick",
+        help="how thorough the checks are",
     )
     parser.add_argument(
         "--expect",
         action="append",
         metavar="NAME=N,...",
-        help="what must be there: " + ", ".join(_EXPECTED),
+        help="what this node must have: " + ", ".join(_EXPECTED),
     )
     parser.add_argument(
-        "--since", metavar="T", help="leave out what happened longer ago (2h): a reset mended it"
+        "--since", metavar="T", help="leave out what happened longer ago (2h), as before a reset"
     )
-    parser.add_argument("--list", action="store_true", help="list GPUs, instances, ports, and end")
-    parser.add_argument("--checks", action="store_true", help="list the checks, and end")
-    parser.add_argument("--nhc", action="store_true", help="print the first failure only")
-    parser.add_argument("--fleet", metavar="HOSTS", help="ask these hosts: node[01-16],login1")
     parser.add_argument(
-        "--by", choices=("ssh", "srun"), default="ssh", help="how the fleet is reached"
+        "--list", action="store_true", help="list GPUs, instances and ports, and exit"
+    )
+    parser.add_argument("--checks", action="store_true", help="list the checks, and exit")
+    parser.add_argument("--nhc", action="store_true", help="print only the first failure")
+    parser.add_argument("--fleet", metavar="HOSTS", help="check these hosts: node[01-16],login1")
+    parser.add_argument(
+        "--by", choices=("ssh", "srun"), default="ssh", help="how to reach the fleet's hosts"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write a page (.html)")
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -113,7 +118,7 @@ def _parse_expected(texts: list[str]) -> dict[str, float]:
         name, _, value = part.partition("=")
         if name not in _EXPECTED or not value:
             raise RequestError(
-                f"'{part}' is nothing that can be expected",
+                f"'{part}' is not something that can be expected",
                 hint=f"--expect gpus=8   (or {', '.join(_EXPECTED[1:])})",
             )
         if name == "memory":
@@ -121,7 +126,7 @@ def _parse_expected(texts: list[str]) -> dict[str, float]:
         elif value.isdecimal():
             found[name] = float(value)
         else:
-            raise RequestError(f"'{value}' in '{part}' is no number", hint="--expect gpus=8")
+            raise RequestError(f"'{value}' in '{part}' is not a number", hint="--expect gpus=8")
     return found
 
 

@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="as commit=1a2b3c or machine=ci-3; may be given several times",
+        help="such as commit=1a2b3c or machine=ci-3; may be given several times",
     )
     add.add_argument(
-        "--time", metavar="T", help="when it ran, as 2026-01-31T12:00, UTC; default: now"
+        "--time", metavar="T", help="when it ran, such as 2026-01-31T12:00, in UTC; default: now"
     )
     add.add_argument("--window", metavar="W", help="the part of each run, as for compare")
     add_reading(add)
@@ -53,28 +53,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         default="commit",
         metavar="KEY",
-        help="runs of one such label are one point (commit)",
+        help="label whose runs are one point (commit)",
     )
     show.add_argument(
         "--fail-on-change",
         action="store_true",
-        help="exit 1 if the last level is a higher one",
+        help="exit with 1 if the last change of level was upward",
     )
     _add_where(show)
     add_output(show, FORMATS)
     listed = _add_action(actions, "list", _list, "the runs of the history, or its metrics")
-    listed.add_argument("--metrics", action="store_true", help="what `show` can show")
-    listed.add_argument("--json", action="store_true", help="print as data")
+    listed.add_argument(
+        "--metrics", action="store_true", help="list the metrics that `show` can show"
+    )
+    listed.add_argument("--json", action="store_true", help="print as JSON")
     _add_where(listed)
     bisect = _add_action(actions, "bisect", _bisect, "the commit that made a program slower")
     bisect.add_argument("--good", required=True, metavar="REV", help="a commit before the change")
     bisect.add_argument("--bad", required=True, metavar="REV", help="a commit after it")
     bisect.add_argument("--runs", type=int, default=3, metavar="N", help="runs of each commit (3)")
-    bisect.add_argument("--metric", default="step_ns", metavar="M", help="what changed (step_ns)")
+    bisect.add_argument(
+        "--metric", default="step_ns", metavar="M", help="metric that changed (step_ns)"
+    )
     bisect.add_argument(
         "--recording",
         metavar="PATH",
-        help="what the command writes by itself; default: it is recorded by sightline run",
+        help="recording that the command writes itself; default: sightline run records it",
     )
     bisect.add_argument("command", nargs=argparse.REMAINDER, help="what to run, after --")
 
@@ -110,7 +114,7 @@ def _parse_labels(given: list[str]) -> dict[str, str]:
     for text in given:
         key, equals, value = text.partition("=")
         if not (key and equals):
-            raise RequestError(f"'{text}' is no label", hint="Write it as  KEY=VALUE")
+            raise RequestError(f"'{text}' is not a label", hint="Write it as  KEY=VALUE")
         labels[key] = value
     return labels
 
@@ -146,7 +150,7 @@ def _parse_time(text: str | None) -> int:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise RequestError(
-            f"'{text}' is no time", hint="Write it as  2026-01-31  or  2026-01-31T12:00"
+            f"'{text}' is not a time", hint="Write it as  2026-01-31  or  2026-01-31T12:00"
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)
     return round(when.timestamp() * 1e6) * 1000

@@ -22,7 +22,7 @@ HELP = "one job of a cluster: what it used, what is wrong, what to do"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="ID", help="its number, as the scheduler prints it")
     add_sources(parser)
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     add_target(parser)
     add_rules(parser)
 

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("user", "project", "site"),
         help="as Markdown, a section for each user (default) or project, or one for the site",
     )
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     add_target(parser)
     add_rules(parser)
 

@@ -4,7 +4,7 @@ sightline lab                     all exercises, and which run here
 sightline lab show data-loading   its lesson
 sightline lab run data-loading    record it before and after the fix, thrice
 
-`run` prints the gain that the report of the slow side promises beside the gain
+`run` prints the gain that the report of the slow side promises next to the gain
 that the fix brings. Where a machine cannot run an exercise, the recordings that
 come with it are judged. It exits with 1 if the planted cause is not the first
 finding.
@@ -26,15 +26,17 @@ TIMES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     commands = parser.add_subparsers(dest="action", metavar="ACTION")
     show = commands.add_parser("show", help="the lesson of an exercise")
     show.add_argument("name", metavar="EXERCISE")
     record = commands.add_parser("run", help="record both sides, and compare the gains")
     record.add_argument("name", metavar="EXERCISE")
     record.add_argument("--times", type=int, default=TIMES, help=f"repetitions ({TIMES})")
-    record.add_argument("-o", "--output", metavar="FOLDER", help="keep the recordings there")
-    record.add_argument("--kept", action="store_true", help="judge the recordings that come along")
+    record.add_argument("-o", "--output", metavar="FOLDER", help="folder to keep the recordings in")
+    record.add_argument(
+        "--kept", action="store_true", help="judge the recordings that ship with the lab"
+    )
     record.add_argument("--json", action="store_true", default=argparse.SUPPRESS)
 
 
@@ -103,7 +105,7 @@ def _run(args: argparse.Namespace) -> int:
 
     exercise = find_exercise(args.name)
     if args.times < 1:
-        raise RequestError(f"--times {args.times} is no number of repetitions")
+        raise RequestError(f"--times {args.times} is not a number of repetitions")
     lacks = exercise.list_lacks()
     if args.kept or lacks or exercise.find_program("baseline") is None:
         kept = try_kept(exercise)

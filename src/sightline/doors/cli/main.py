@@ -129,7 +129,7 @@ def _run(arguments: list[str]) -> int:
         raise
     except Exception as error:  # what escapes is our mistake, and must not look like the user's
         return _judge(error, arguments)
-    except BaseException as error:  # a panic of Polars is no Exception, and never a gate
+    except BaseException as error:  # a panic of Polars is not an Exception, and never a gate
         if type(error).__name__ != "PanicException":
             raise
         return _judge(error, arguments)
@@ -138,7 +138,7 @@ def _run(arguments: list[str]) -> int:
 def _judge(error: BaseException, arguments: list[str]) -> int:
     """Exit code, and what to say: of the system's refusals what it is, of all else that it is ours.
 
-    A disk that is full, an output that is closed or a folder that may not be read are no bugs.
+    A disk that is full, an output that is closed or a folder that may not be read are not bugs.
     """
     if isinstance(error, OSError) and error.errno is not None and error.errno in _REFUSALS:
         place = f" {os.fsdecode(error.filename)}" if error.filename is not None else ""

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--http", action="store_true", help="over HTTP on 127.0.0.1, with a token, not over stdio"
     )
     parser.add_argument(
-        "--port", type=int, default=0, metavar="N", help="of --http; default: any free one"
+        "--port", type=int, default=0, metavar="N", help="port for --http; default: any free one"
     )
 
 
@@ -61,6 +61,6 @@ def run(args: argparse.Namespace) -> int:
         serve_http(server, args.port)
     else:
         if sys.stdin.isatty():
-            print("an agent is awaited on standard input; Ctrl-C ends the server", file=sys.stderr)
+            print("waiting for an agent on standard input; Ctrl-C ends the server", file=sys.stderr)
         server.run()
     return 0

@@ -19,7 +19,7 @@ HELP = "what fills the device's memory, at the peak and at the end"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,7 +32,10 @@ _FORMS = ("nvidia-smi", "mig-parted", "kubernetes", "dra")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "recordings", nargs="*", metavar="RECORDING", help="measure the needs: a watch's history"
+        "recordings",
+        nargs="*",
+        metavar="RECORDING",
+        help="history of sightline watch, to measure the needs from",
     )
     parser.add_argument(
         "--gpu", action="append", metavar="MODEL[:N]", help="N GPUs (see --list), or a PCI id"
@@ -53,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layouts", action="store_true", help="list all ways to cut the GPU")
     parser.add_argument("--apply", action="store_true", help="print the commands, then run them")
     parser.add_argument("-o", "--output", metavar="FILE", help="write a page with pictures (.html)")
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,7 +105,7 @@ def _collect_fleet(args: argparse.Namespace) -> list[tuple[Model, int]]:
             name, count = text, "1"
         if not count.isdecimal() or int(count) < 1:
             raise RequestError(
-                f"'{count}' in '{text}' is no number of GPUs", hint="--gpu H100-80GB:8"
+                f"'{count}' in '{text}' is not a number of GPUs", hint="--gpu H100-80GB:8"
             )
         model = find_model(name)
         counts[model.name] = counts.get(model.name, 0) + int(count)
@@ -150,7 +153,7 @@ def _plan(args: argparse.Namespace, fleet: list[tuple[Model, int]], wants: list[
     if args.to == "nvidia-smi":
         if plan.used > commands.MOST_OF_ONE_MACHINE:
             raise RequestError(
-                f"{plan.used} GPUs are of several machines, and nvidia-smi is of one",
+                f"{plan.used} GPUs are in several machines, and nvidia-smi is for one",
                 hint="--to mig-parted has a configuration for each cut",
             )
         numbers = _list_own_numbers(fleet[0][0]) if not args.gpu and len(fleet) == 1 else None

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RECORDING",
         help="files, folders, globs or .sightline stores, of one program",
     )
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     add_reading(parser)
 
 

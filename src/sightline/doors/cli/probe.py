@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[HOST:]PORT",
         help=f"serve /metrics (default {_PORT}); kept is only what -o asks for",
     )
-    parser.add_argument("--list", action="store_true", help="list what would be probed, and end")
+    parser.add_argument("--list", action="store_true", help="list what would be probed, and exit")
     parser.add_argument("--no-report", action="store_true", help="only record")
 
 
@@ -274,7 +274,7 @@ def _serve(place: str, collector: Any) -> Any:
 
     host, _, port = place.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
-        raise RequestError(f"'{place}' is no port", hint="Write for example 9401.")
+        raise RequestError(f"'{place}' is not a port", hint="Write for example 9401.")
     try:
         server = make_exporter(collector, host.strip("[]") or "127.0.0.1", int(port))
     except OSError as error:

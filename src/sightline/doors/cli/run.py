@@ -444,7 +444,7 @@ def _read_active(steps: str | None) -> int | None:
         return None if last is None else int(last)
     from sightline.errors import RequestError
 
-    raise RequestError(f"--steps {steps} cannot be used", why="it is no number of steps")
+    raise RequestError(f"--steps {steps} cannot be used", why="it is not a number of steps")
 
 
 def _make_load(args: argparse.Namespace) -> Load | None:

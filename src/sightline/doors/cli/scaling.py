@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.fleet.scaling import compare_jobs, forecast
 
     if args.at is not None and args.at < 1:
-        raise RequestError(f"{args.at} is no number of ranks")
+        raise RequestError(f"{args.at} is not a number of ranks")
     if twice := next((job for job in args.jobs if args.jobs.count(job) > 1), None):
         raise RequestError(f"{twice} is given twice", hint="Give one job for each number of ranks.")
     if not args.same_program and len(args.jobs) > 1:

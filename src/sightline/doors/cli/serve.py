@@ -28,13 +28,15 @@ HELP = "the report's page from a local server, for runs too large for one file"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="default: any free one")
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="port to listen on; default: any free one"
+    )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="IP address to listen on; any but 127.0.0.1 lets others on the network ask, who need "
-        "the token and can read it on the way",
+        help="IP address to listen on; any but 127.0.0.1 lets others on the network connect, "
+        "who need the token and can read it on the way",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 

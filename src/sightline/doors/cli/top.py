@@ -1,4 +1,4 @@
-"""What the GPUs do now: their true use beside nvidia-smi's figure, and why.
+"""What the GPUs do now: their true use next to nvidia-smi's figure, and why.
 
 sightline top                 q ends, arrows and mouse select, Enter shows all
 sightline top --once          one screen, then the end
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from sightline.record.monitor.latest import Latest
     from sightline.record.monitor.readings import Source
 
-HELP = "what the GPUs do now, in truth and in words"
+HELP = "what the GPUs really do now, and what limits each"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="print one screen and end")
     parser.add_argument("--json", action="store_true", help="print one screen as data and end")
     parser.add_argument(
-        "--period", default="1s", metavar="T", help="time between two rounds (default 1s)"
+        "--period", default="1s", metavar="T", help="time between readings (default 1s)"
     )
 
 

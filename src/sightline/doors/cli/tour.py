@@ -42,7 +42,7 @@ STOPS = (
     ),
     Stop(
         "Where is that from?",
-        "Every number stands in a table: these parts add up to the window, to the nanosecond. "
+        "Every number is in a table: these parts add up to the window, to the nanosecond. "
         "Any table can be had as csv, json or parquet with --format.",
         "sightline stats host_breakdown data-loading/recorded/baseline.sightline",
     ),
@@ -63,7 +63,7 @@ STOPS = (
     Stop(
         "Was the promise kept?",
         "The lab has programs that are slow for one reason each. What the report of the slow one "
-        "promises stands beside what the fix brought, without a profiler in the way.",
+        "promises is shown next to what the fix brought, without a profiler in the way.",
         "sightline lab run data-loading --kept",
     ),
     Stop(

@@ -32,7 +32,7 @@ _UNDECIDED = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("claims", metavar="CLAIM", help="a JSON file, or - for standard input")
-    parser.add_argument("--json", action="store_true", help="print as data")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     add_target(parser)
 
 

@@ -35,9 +35,9 @@ HELP = "what the GPUs do, second by second: keep it, export it, judge it"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="DIR", help="keep a history in this folder")
     parser.add_argument(
-        "--period", default="1s", metavar="T", help="time between two rounds (default 1s)"
+        "--period", default="1s", metavar="T", help="time between readings (default 1s)"
     )
-    parser.add_argument("--for", dest="length", metavar="T", help="end after this time")
+    parser.add_argument("--for", dest="length", metavar="T", help="stop after this time")
     parser.add_argument(
         "--metrics",
         nargs="?",
@@ -49,22 +49,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--names",
         choices=("dcgm", "otel"),
         default="dcgm",
-        help="names of --metrics and --otlp: dcgm-exporter's, or OpenTelemetry's",
+        help="whose metric names --metrics and --otlp use: dcgm-exporter's or OpenTelemetry's",
     )
     parser.add_argument(
         "--otlp",
         metavar="URL",
-        help="push the metrics to a collector of OpenTelemetry, each 15 s (http://127.0.0.1:4318)",
+        help="push the metrics to an OpenTelemetry collector, every 15 s (http://127.0.0.1:4318)",
     )
     parser.add_argument(
         "--push",
         metavar="URL",
-        help="push readings as line protocol, each 10 s: to sightline cluster serve, cc-backend; "
+        help="push readings as line protocol, every 10 s: to sightline cluster serve, cc-backend; "
         "the token is in SIGHTLINE_PUSH_TOKEN",
     )
-    parser.add_argument("--token-file", metavar="FILE", help="ask for the token in this file")
+    parser.add_argument("--token-file", metavar="FILE", help="require the token in this file")
     parser.add_argument(
-        "--policy", action="append", metavar="FILE", help="conditions to judge; 'default' ships"
+        "--policy",
+        action="append",
+        metavar="FILE",
+        help="file of conditions to judge; 'default' for those that ship",
     )
     parser.add_argument(
         "--alert",
@@ -72,24 +75,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help="a policy in one line: 'temperature > 60', 'sm_active < 5 for 10min'",
     )
-    parser.add_argument("--webhook", metavar="URL", help="post violations, XIDs there, as JSON")
+    parser.add_argument("--webhook", metavar="URL", help="post violations and XIDs to it, as JSON")
     parser.add_argument(
         "--run",
         dest="command",
         metavar="COMMAND",
-        help="call it then, without a shell, JSON on stdin",
+        help="run it then, without a shell, with JSON on its stdin",
     )
     parser.add_argument(
-        "--max-size", default="2GB", metavar="SIZE", help="bound of the history (default 2GB)"
+        "--max-size",
+        default="2GB",
+        metavar="SIZE",
+        help="size of the history at most (default 2GB)",
     )
     parser.add_argument(
         "--thin",
         default="2d:10s,14d:1min,90d:10min",
         metavar="AGE:T,...",
-        help="from which age on one value in how long is kept (default %(default)s)",
+        help="from this age on, keep one value per this time (default %(default)s)",
     )
-    parser.add_argument("--source", action="append", metavar="NAME", help="read only these")
-    parser.add_argument("--list", action="store_true", help="list metrics and sources, and end")
+    parser.add_argument("--source", action="append", metavar="NAME", help="read only this source")
+    parser.add_argument("--list", action="store_true", help="list metrics and sources, and exit")
     add_server_arguments(parser)
 
 
@@ -218,7 +224,7 @@ def _open_exporter(args: argparse.Namespace, latest: Latest) -> Any:
 
     host, _, port = args.metrics.rpartition(":")
     if not port.isdecimal() or int(port) > 65_535:
-        raise RequestError(f"'{args.metrics}' is no port", hint="Write for example 9400.")
+        raise RequestError(f"'{args.metrics}' is not a port", hint="Write for example 9400.")
     token = None
     if args.token_file:
         try:

@@ -118,7 +118,7 @@ def _answer_finding(args: argparse.Namespace) -> int:
     if not mine:
         known = ", ".join(dict.fromkeys(f.rule for f in findings))
         raise RequestError(
-            f"{tag} is no finding of this recording",
+            f"{tag} is not a finding of this recording",
             why=f"it has {known}" if known else "it has none",
         )
     if wants_json(args):

@@ -40,7 +40,7 @@ class Request:
         """The fields of a form. Raises ValueError."""
         kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if kind != "application/x-www-form-urlencoded" or len(self.body) > 65_536:
-            raise ValueError("it is no form")
+            raise ValueError("it is not a form")
         return dict(parse_qsl(self.body.decode(), max_num_fields=_MOST_FIELDS))
 
     def read_json(self) -> Any:
@@ -51,7 +51,7 @@ class Request:
         try:
             return json.loads(whole)
         except (UnicodeDecodeError, RecursionError) as error:
-            raise ValueError("the body is no JSON") from error
+            raise ValueError("the body is not JSON") from error
 
     def unpack(self) -> bytes:
         """The body without its compression. Raises ValueError: damaged, or too large unpacked."""

@@ -89,7 +89,7 @@ class _Handler(BoundedHandler):
     def _answer(self) -> None:
         if self._is_odd():
             self.close_connection = True
-            self._send(say(400, "a header is none"))
+            self._send(say(400, "a header is malformed"))
             return
         body = self._read_body()
         if body is None:
@@ -141,7 +141,7 @@ class _Handler(BoundedHandler):
             return None
         if len(self.headers.get_all("Content-Length") or []) > 1 or not is_number:
             self.close_connection = True
-            self._send(say(400, "the Content-Length is no number"))
+            self._send(say(400, "the Content-Length is not a number"))
             return None
         if int(text) > MOST_BODY:
             self.close_connection = True

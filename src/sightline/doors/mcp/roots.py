@@ -19,7 +19,7 @@ def check_roots(roots: Sequence[str]) -> tuple[Path, ...]:
     resolved = tuple(Path(root).resolve() for root in roots)
     for given, root in zip(roots, resolved, strict=True):
         if not root.is_dir():
-            raise RequestError(f"{given} is no folder", hint="sightline mcp --root FOLDER")
+            raise RequestError(f"{given} is not a folder", hint="sightline mcp --root FOLDER")
     return resolved
 
 

@@ -40,7 +40,7 @@ def clean(value: Any, most: int = _MOST_TEXT, items: int = _MOST_ITEMS, depth: i
 
 
 def write_answer(data: dict[str, Any], ask_next: Sequence[str]) -> str:
-    """An answer that is no table: the mark, the data, what to ask next.
+    """An answer that is not a table: the mark, the data, what to ask next.
 
     What does not fit has its lists and texts cut, the more the longer it is.
     """

@@ -45,7 +45,9 @@ def read_table(
         rows = _read_intact(data, is_number)
     except pl.exceptions.PolarsError:  # a quote that is damaged; Python's reader takes any
         rows = _read_damaged(data)
-        text = f"{source.path.name} is damaged: lines of another length than its first are left out"
+        text = (
+            f"{source.path.name} is damaged: only lines with as many cells as its header are read"
+        )
         notes.append(Quality("damaged_lines", "warning", text))
     notes += _compare_lengths(data, source.path.name)
     if len(data) <= _CHECKED_BYTES:
@@ -72,7 +74,7 @@ def note_odd_numbers(rows: pl.DataFrame, columns: Iterable[str], name: str) -> l
         numbers = int(cells.cast(pl.Float64, strict=False).is_finite().sum())
         there = cells.len() if numbers else cells.len() - cells.null_count()
         odd += there - numbers
-    text = f"{name}: cells of numbers are none: they are left out"
+    text = f"{name}: cells of numbers are not numbers: they are left out"
     return [Quality("damaged_values", "warning", text, odd)] if odd else []
 
 
@@ -93,7 +95,7 @@ def _compare_lengths(data: bytes, name: str) -> list[Quality]:
         return [Quality("damaged_header", "error", text)]
     text = (
         f"{name}: its rows have {lengths[1]} values, its header names {lengths[0]} columns: the "
-        "last columns are missing, or each value stands under another's name"
+        "last columns are missing, or each value is under another's name"
     )
     return [Quality("short_rows", "error", text, None, "Record with rocprofv3.")]
 

@@ -75,10 +75,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     ran = ran.with_columns(kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))
     metrics = _name_metrics(values, names)
     launch = _read_launch(metrics)
-    text = "figures are means over the dispatches of a kernel, and stand at each of them"
+    text = "figures are means over the dispatches of a kernel, and are repeated for each of them"
     notes += [Quality("kernel_averages", "info", text), *_note_orphans(ran, values, names)]
     notes += [
-        Quality("damaged_table", "error", f"table {t} could be read in part only ({why})")
+        Quality("damaged_table", "error", f"table {t} could only be read in part ({why})")
         for t, why in sorted(lost.items())
     ]
     return Imported(
@@ -97,7 +97,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _note_orphans(ran: pl.DataFrame, values: pl.DataFrame, names: pl.DataFrame) -> list[Quality]:
-    """A note on values of kernels or figures that no table describes, or that are no numbers."""
+    """A note on values of kernels or figures that no table describes, or that are not numbers."""
     keys = {"kernel_uuid": pl.Int64, "metric_uuid": pl.Int64, "value": pl.Float64}
     typed = _typed(values, keys)
     known = _typed(names, {"metric_uuid": pl.Int64}).drop_nulls("metric_uuid")

@@ -86,7 +86,7 @@ def count_gres(text: object) -> int | None:
 
 
 def expand_hosts(text: object) -> list[str]:
-    """Names in 'node[0201-0203,7],login1'; what is no list is one name."""
+    """Names in 'node[0201-0203,7],login1'; what is not a list is one name."""
     found: list[str] = []
     for part in re.findall(r"[^,\[\]]*(?:\[[^\]]*\][^,\[\]]*)*", read_word(text) or ""):
         for name in _expand_part(part):

@@ -47,7 +47,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         top = parse_json(read_text(source, quality), quality)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON ({error})") from error
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"it is not JSON ({error})"
+        ) from error
     if not is_cluster(top):
         quality += note_misspelt_keys(top, COCKPIT_KEYS)
     tables = JobTables(keep_identity=options.keep_identity)

@@ -86,7 +86,7 @@ def _split_records(text: str) -> tuple[list[_Row], int]:
         if line == lines[0]:  # the names again, where outputs follow each other
             continue
         cells = line.split(delimiter)
-        if is_record(cells):  # whole by itself: what was held is no part of it
+        if is_record(cells):  # whole by itself: what was held is not part of it
             bad += len(held)
         else:
             held.append(line)

@@ -54,7 +54,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         top = parse_json(read_text(source, quality), quality)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON ({error})") from error
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"it is not JSON ({error})"
+        ) from error
     top = top if isinstance(top, dict) else {}
     tables = JobTables(keep_identity=options.keep_identity)
     jobs, nodes = (_list(top, key) for key in ("jobs", "nodes"))

@@ -76,7 +76,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         _add_efficiency(tables, block)
     made = tables.tables()
     if not made:
-        raise DamagedError(f"cannot read {source.given}", why="no job or node in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete job or node")
     quality += note_bad_lines(bad, "lines of squeue")
     quality += note_bad_lines(damaged_blocks + _count_odd_lines(text), "lines of scontrol")
     quality += note_damaged_summaries(damaged)

@@ -82,7 +82,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         try:
             document = parse_json(text[max(begin, 0) :], quality)
         except (ValueError, RecursionError) as error:
-            why = f"it is no JSON: {error}"
+            why = f"it is not JSON: {error}"
             raise DamagedError(f"cannot read {source.given}", why=why) from error
         events = list(_list_results(document))
         quality += note_misspelt_keys(document, _KEYS)

@@ -48,7 +48,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         rows = list(csv.DictReader(read_text(source, quality).splitlines()))
     except csv.Error as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
+        raise DamagedError(f"cannot read {source.given}", why=f"it is not CSV ({error})") from error
     if rows and set(rows[0]) == {"Time", "Power"}:
         return _read_power(source, rows, quality)
     is_zeus = bool(rows) and "window_name" in rows[0]
@@ -61,7 +61,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         ranges.append((row["window_name" if is_zeus else "project_name"] or "run", *span))
         (_add_window if is_zeus else _add_run)(row, span, samples)
     if not samples.has_values():
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     if not is_zeus:
         quality.append(note_zone())
     quality += samples.note_gaps()
@@ -79,7 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _read_power(source: Source, rows: list[dict[str, str]], quality: list[Quality]) -> Imported:
-    """The import of a log of zeus_monitor. Raises DamagedError where no line of it is whole."""
+    """The import of a log of zeus_monitor. Raises DamagedError where it has no complete line."""
     samples, bad = Samples(), 0
     for row in rows:
         at = _read_moment(row["Time"] or "")
@@ -89,7 +89,7 @@ def _read_power(source: Source, rows: list[dict[str, str]], quality: list[Qualit
         else:
             samples.add("power", power[0] / 1000, at, 0, unit="W")
     if not samples.has_values():
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     notes = [note_zone(), *note_bad_lines(bad, "readings of power")]
     return Imported(samples.tables("nvidia"), Recording("zeus"), [*quality, *notes])
 

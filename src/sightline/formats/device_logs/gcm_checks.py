@@ -68,7 +68,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _list_checks(line: str) -> Iterator[CheckEvent | None]:
-    """The checks of a line; None for each that is none, and for a line that is no JSON."""
+    """The checks of a line; None for each that is none, and for a line that is not JSON."""
     try:
         document = json.loads(line, parse_float=Decimal)
     except (ValueError, RecursionError):

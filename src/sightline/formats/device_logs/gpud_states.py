@@ -51,7 +51,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         document = parse_json(read_text(source, quality), quality)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON: {error}") from error
+        raise DamagedError(f"cannot read {source.given}", why=f"it is not JSON: {error}") from error
     events = list(_list_verdicts(document))
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no component in it has a state")

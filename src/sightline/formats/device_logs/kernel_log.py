@@ -1,7 +1,7 @@
 """A Linux kernel log (dmesg, journalctl -k, kern.log): what NVIDIA's driver says of GPUs.
 
 Each XID is an event: `NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.`; so
-are GPUs that are lost and links that fail (SXid of NVSwitch). The lines of others are no damage.
+are GPUs that are lost and links that fail (SXid of NVSwitch). The lines of others are not damage.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     measured = {f"{n}": one for n, one in enumerate(header) if one[0] not in _NO_SAMPLES}
     samples.add_grid(whole, cells.texts, measured)
     if not samples.has_values() and not samples.names:
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     quality.append(note_zone() if timed else note_no_times(1))
     lost = _list_lost(data, names)
     events, notes = report_lost(lost)

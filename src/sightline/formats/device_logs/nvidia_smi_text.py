@@ -122,7 +122,7 @@ def _is_damaged(line: str) -> bool:
 
 
 def _count_empty_groups(lines: list[str]) -> int:
-    """How many names stand alone that are no group's: nothing is below them."""
+    """How many names stand alone that are not group's: nothing is below them."""
     told = [line for line in lines if line.strip()]
     depths = [len(line) - len(line.lstrip(" ")) for line in told] + [0]
     return sum(

@@ -73,7 +73,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         _read_log(log, at if at is not None else logs * 10**9, samples, lost)
         logs += 1
     if not samples.has_values() and not samples.names:
-        raise DamagedError(f"cannot read {source.given}", why="no log in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete log")
     quality.append(note_zone() if times == logs else note_no_times(1))
     quality += [*samples.note_gaps(), *note_missing_gpus(missing)]
     quality += note_bad_lines(bad, "logs of nvidia-smi")

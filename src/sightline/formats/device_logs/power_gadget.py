@@ -46,7 +46,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         rows = list(csv.reader(read_text(source, quality).splitlines()))
     except csv.Error as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
+        raise DamagedError(f"cannot read {source.given}", why=f"it is not CSV ({error})") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
     samples, bad, days = Samples(always_says=True), 0, TimesOfDay()
     clock = header.index("System Time") if "System Time" in header else 0

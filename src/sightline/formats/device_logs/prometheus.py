@@ -92,7 +92,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="it holds no sample with a value")
     if kept.height < told.rows.height:
-        said = "values stand for none (DCGM's blanks) and are left out"
+        said = "values stand for a missing one (DCGM's blanks) and are left out"
         quality.append(Quality("values_blank", "info", said, told.rows.height - kept.height))
     if kept.get_column("time_ns").null_count():
         quality.append(note_no_times(0))

@@ -75,7 +75,7 @@ def _read_json(source: Source, text: str, quality: list[Quality]) -> dict[str, A
         return {k: v for k, v in document.items() if _CARD.fullmatch(k)}
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise DamagedError(
-            f"cannot read {source.given}", why=f"it is no whole answer of rocm-smi ({error})"
+            f"cannot read {source.given}", why=f"it is not a whole answer of rocm-smi ({error})"
         ) from error
 
 

@@ -58,7 +58,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}",
             why=f"it has {len(agents)} agents, and none is a GPU"
             + (f": {failed[0][:120]}" if failed else ""),
-            hint="Look whether the driver is loaded (lsmod | grep amdgpu), and whether this user "
+            hint="Check whether the driver is loaded (lsmod | grep amdgpu), and whether this user "
             "is in the groups render and video.",
         )
     rows = [_describe(n, gpu, options) for n, gpu in enumerate(gpus)]

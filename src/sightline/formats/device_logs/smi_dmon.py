@@ -1,7 +1,7 @@
 """What `nvidia-smi dmon`, `nvidia-smi pmon` and `dcgmi dmon` print: a line for each GPU, and again.
 
 Lines that begin with # name the columns, and below them their units; nvidia-smi's -o adds date and
-time. A dash and N/A are no value. dcgmi prints entities (GPU 0, GPU-I 3, CPU 0), and no time.
+time. A dash and N/A are not values. dcgmi prints entities (GPU 0, GPU-I 3, CPU 0), and no time.
 """
 
 from __future__ import annotations

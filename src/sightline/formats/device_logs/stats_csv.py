@@ -29,7 +29,7 @@ IMPORTER = Importer(
 )
 
 _CALL = re.compile(r"^(?:cu|cuda|hip|hsa_|roctx|mpi_|MPI_)[A-Za-z]")
-_WAIT = "<barrier packet>"  # rocprof's name for a queue's wait, which is no kernel
+_WAIT = "<barrier packet>"  # rocprof's name for a queue's wait, which is not a kernel
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -48,7 +48,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         )
     waits = sum(record[0] == _WAIT for record in whole)
     if waits:
-        notes.append(Quality("waits_left_out", "info", "a queue's waits are no kernel: left out"))
+        notes.append(Quality("waits_left_out", "info", "a queue's waits are not kernels: left out"))
     notes += note_bad_lines(len(records) - len(rows) - waits, "row of the summary")
     return import_sums(rows, "rocprof", notes)
 

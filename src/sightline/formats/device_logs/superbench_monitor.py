@@ -48,7 +48,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 _add(samples, key, float(value), at)
     if not samples.has_values():
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     quality += samples.note_gaps()
     quality += [note_zone(), *note_bad_lines(bad, "readings of SuperBench")]
     return Imported(samples.tables(None), Recording("superbench"), quality)

@@ -49,7 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     try:
         table = read_csv_texts(f"{titles}\n{lines_of_text}", quality, quote=None)
     except ValueError as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no CSV ({error})") from error
+        raise DamagedError(f"cannot read {source.given}", why=f"it is not CSV ({error})") from error
     if not {"Timestamp", "DeviceId"} <= set(table.columns):
         raise DamagedError(f"cannot read {source.given}", why="its header has no DeviceId")
     lines = table.with_columns(pl.col(*_WHO & set(table.columns)).str.strip_chars()).filter(

@@ -63,7 +63,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         try:
             document = parse_json(text, quality)
         except (ValueError, RecursionError) as error:
-            why = f"it is no JSON: {error}"
+            why = f"it is not JSON: {error}"
             raise DamagedError(f"cannot read {source.given}", why=why) from error
         events = list(_list_parts(document, bad))
         quality += note_misspelt_keys(document, _KEYS)
@@ -125,7 +125,7 @@ def _list_rows(text: str, bad: list[str]) -> Iterator[CheckEvent]:
 
 
 def _make_event(name: str, number: int | None, status: Any, text: Any) -> CheckEvent | None:
-    """One verdict; None where its status is no word of the tool's."""
+    """One verdict; None where its status is not a word of the tool's."""
     state = _STATES.get(status.strip().lower()) if isinstance(status, str) else None
     if state is None:
         return None

@@ -61,7 +61,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why=str(error)) from error
     whole = [one for one in found if one is not None]
     if not whole:
-        raise DamagedError(f"cannot read {source.given}", why="no measurement in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete measurement")
     samples = Samples()
     rows, at = [], 0
     for one in whole:

@@ -91,8 +91,8 @@ def _read_profile(text: str, python: set[str], source: Source) -> tuple[Counter[
     if head[2] and "TIME" not in head[2].upper():
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it has the metric {head[2]}, which is no time",
-            hint="Give the folder MULTI__TIME beside it.",
+            why=f"it has the metric {head[2]}, which is not a time",
+            hint="Give the folder MULTI__TIME next to it.",
         )
     paths, flat, bad = Counter[_Path](), Counter[str](), 0
     for line in lines[2 : 2 + int(head[1])]:

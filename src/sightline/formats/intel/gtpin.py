@@ -3,7 +3,7 @@
 Formats: GTPin's documentation of its sample tools funtime, latency, opcodeprof and simdprof
 (4.7.1), the source of opcodeprof in intel/GTPin-ispass2026, and README and source of instcount in
 intel/pti-gpu (gpu_inst_count). Cycles are of all hardware threads together, which ran at once: they
-weigh kernels against each other and are no time. Binary traces and JSON are not read.
+weigh kernels against each other and are not time. Binary traces and JSON are not read.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _read_times(lines: list[str], found: _Found) -> None:
     if left_out:
         said = "kernels were not instrumented, and nothing was counted of them"
         found.quality.append(Quality("kernels_not_instrumented", "warning", said, left_out))
-    said = "cycles are of all hardware threads together: they weigh kernels, and are no time"
+    said = "cycles are of all hardware threads together: they weigh kernels, and are not time"
     found.quality.append(Quality("cycles_of_threads", "info", said))
 
 

@@ -69,7 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     is_chrome = data.lstrip()[:1] == b"["
     work, calls, bad = _read_chrome(data) if is_chrome else _read_text(data)
     if work.is_empty() and calls.is_empty():
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     quality += note_bad_lines(bad, "calls or activities of the tracer")
     queues = work.get_column("queue").unique(maintain_order=True)
     numbers = pl.int_range(queues.len(), eager=True)

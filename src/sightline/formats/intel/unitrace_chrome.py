@@ -63,7 +63,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not events.height:
         raise DamagedError(
             f"cannot read {source.given}",
-            why="no event of it is whole",
+            why="it has no complete event",
             hint="Record it again:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM",
         )
     quality += note_bad_lines(bad, "events of unitrace")
@@ -167,7 +167,7 @@ def _nest_calls(events: pl.DataFrame, quality: list[Quality]) -> pl.DataFrame:
     )  # fmt: skip
     begins, unmatched = pair_ends(halves)
     if unmatched:
-        text = "ends of tasks whose begin was not recorded were left out"
+        text = "ends of tasks whose start was not recorded were left out"
         quality.append(Quality("unmatched_ends", "info", text, unmatched))
     last = pl.lit(events.get_column("end_ns").max(), pl.Int64)
     layer = pl.lit("annotation")

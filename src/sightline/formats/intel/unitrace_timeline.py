@@ -56,7 +56,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     whole = entries.filter(pl.col("end_ns") >= pl.col("start_ns"))
     bad += entries.height - whole.height
     if whole.is_empty():
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     quality += note_bad_lines(bad, "entry of the device's timeline")
     text = "of API calls only the moments of submitting were recorded: not what the host did before"
     remedy = "Record them, too:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM"

@@ -151,7 +151,7 @@ def _read_decimal(text: str) -> Decimal | None:
 
 
 def _count_odd(table: _Table) -> int:
-    """How many rows have a cell that is no number in a column of numbers."""
+    """How many rows have a cell that is not a number in a column of numbers."""
     rows = [row for row in table.rows if row[0].strip() not in ("", _NO_TASK)]
     odd = set()
     for number in range(1, len(table.columns)):

@@ -45,7 +45,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if row is not None:
             rows.append(row)
     if not rows:
-        raise DamagedError(f"cannot read {source.given}", why="no collective in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete collective")
     frame = pl.DataFrame(rows, infer_schema_length=None).with_row_index("device_op_id")
     guessed = frame.filter(~pl.col("is_timed")).height
     if guessed:

@@ -73,7 +73,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not rows:
         raise DamagedError(
             f"cannot read {source.given}",
-            why="it tells of no single rank: in all communicators that it counts ranks are alike, "
+            why="it names no single rank: in all communicators that it counts ranks are alike, "
             "or it ends too early",
             hint="Ask for every rank:  ncclras -f json   (NCCL 2.28), else  ncclras -v",
         )
@@ -105,7 +105,7 @@ def _read_json(
         except (ValueError, RecursionError) as error:
             reason = error
     if not isinstance(found, dict):
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no complete JSON ({reason})")
+        raise DamagedError(f"cannot read {source.given}", why=f"it is not complete JSON ({reason})")
     rows: _Rows = []
     bad = 0
     for communicator in _list(found.get("communicators")):

@@ -141,7 +141,7 @@ def _find_sizes(line: str) -> tuple[int, int, str] | None:
 def _count_missing(sizes: tuple[int, int, str] | None, seen: list[int]) -> int:
     """How many sizes below the greatest one have no line.
 
-    The greatest that was asked for is no measure: what does not fit into memory is left out.
+    The greatest that was asked for is not a measure: what does not fit into memory is left out.
     """
     if sizes is None or not seen:
         return 0

@@ -52,7 +52,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             rows.add(table)
     if not rows.ops and not rows.calls:
         is_empty = not any(line.strip() for line in text.splitlines()[1:])
-        why = "it has a header and no row" if is_empty else "no row of it is whole"
+        why = "it has a header and no row" if is_empty else "it has no complete row"
         raise DamagedError(f"cannot read {source.given}", why=why)
     quality += note_bad_lines(rows.lost, "row of a trace")
     return rows.build(quality)

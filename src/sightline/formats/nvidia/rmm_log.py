@@ -66,7 +66,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         place, tid, of = _parse_address(address), _parse(thread), _parse_address(stream)
         rows.append((at + days * _DAY_NS, _ACTIONS[action], place, count, tid, of))
     if not rows:
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     schema = ["time_ns", "action", "address", "bytes", "tid", "stream_id"]
     device = re.search(r"\.dev(\d{1,4})\b", source.path.name)
     frame = pl.DataFrame(

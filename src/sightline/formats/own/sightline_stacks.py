@@ -234,7 +234,7 @@ def _list_threads(found: _Read) -> pl.DataFrame:
 def _note_losses(found: _Read, wrong: int, unplaced: int) -> Iterator[Quality]:
     facts = found.facts
     if is_count(lost := facts.get("lost")) and lost:
-        text = "samples found no room before they could be read"
+        text = "samples were lost: their buffer was full"
         yield Quality("samples_lost", "warning", text, lost)
     if is_count(times := facts.get("throttled")) and times:
         text = (
@@ -252,10 +252,12 @@ def _note_losses(found: _Read, wrong: int, unplaced: int) -> Iterator[Quality]:
         text = "only the first 50 million samples are read; others were left out"
         yield Quality("samples_left_out", "warning", text, found.left_out)
     if is_count(count := facts.get("stacks_left_out")) and count:
-        text = "stacks found no room in the recording: their samples have none"
+        text = "stacks did not fit into the recording: their samples have none"
         yield Quality("stacks_left_out", "warning", text, count)
     if "finished" not in facts and not found.missing:
-        text = "sightline did not end normally (killed, or still running); its last moment may lack"
+        text = (
+            "sightline did not end normally (killed, or still running); its last moment may be lost"
+        )
         yield Quality("process_killed", "warning", text)
 
 

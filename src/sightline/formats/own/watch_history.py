@@ -162,7 +162,7 @@ def _text(value: object) -> str | None:
 
 def _note_losses(source: Source) -> list[Quality]:
     lost = sum(read_live(path).lost for path in list_live(source.path))
-    text = "bytes behind the last whole record: the watch was ended there"
+    text = "bytes after the last whole record: the watch was ended there"
     return [Quality("history_cut", "info", text, lost)] if lost else []
 
 
@@ -176,7 +176,11 @@ def _note_events(events: pl.DataFrame) -> list[Quality]:
             "times at which the wall clock was set: rows overlap or leave a gap",
         ),
         ("gap", "readings_missing", "gaps in which nothing was read"),
-        ("counter-reset", "counter_reset", "counters were reset: nothing is told across a reset"),
+        (
+            "counter-reset",
+            "counter_reset",
+            "counters were reset: no difference is taken across a reset",
+        ),
     ):
         count = events.filter(pl.col("event") == kind).height
         if count:

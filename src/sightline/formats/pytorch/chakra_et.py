@@ -6,7 +6,7 @@ begins as soon as what it depends on is over, and what its thread or stream had 
 order of ids: the quickest that the trace allows, which is noted.
 
 Schema: mlcommons/chakra, schema/protobuf/et_def.proto; attributes: its PyTorch converter, and
-ASTRA-sim's feeder. A file is a GlobalMetadata and Nodes, each behind its length.
+ASTRA-sim's feeder. A file is a GlobalMetadata and Nodes, each preceded by its length.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ IMPORTER = Importer(
         rb"\A.{1,5}\x0a\x06schema",
     ),
     weak=(),
-    looks_like="protobuf: a GlobalMetadata and Nodes, each behind its length",
+    looks_like="protobuf: a GlobalMetadata and Nodes, each preceded by its length",
     suffixes=(".et",),
     version=1,
     source="https://github.com/mlcommons/chakra/blob/main/schema/protobuf/et_def.proto",
@@ -81,14 +81,14 @@ def read(source: Source, options: ImportOptions) -> Imported:
     messages = declare_messages(_DECLARED)
     version, nodes, broken = _read_nodes(data, messages)
     if not nodes:
-        raise DamagedError(f"cannot read {source.given}", why="no node of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete node")
     if damage or broken:
         text = f"reading stopped early: {damage or broken}"
         quality.append(Quality("truncated", "error", text))
     # The converter says of all nodes whether they are of the CPU, or of none.
     unsaid = sum("is_cpu_op" not in node.told for node in nodes)
     if unsaid and 2 * unsaid < len(nodes):
-        text = "nodes do not say whether they ran on the CPU: they may stand in the wrong table"
+        text = "nodes do not say whether they ran on the CPU: they may be in the wrong table"
         quality.append(Quality("damaged_nodes", "warning", text, unsaid))
     timed = any(node.start_us for node in nodes)
     starts = {n.number: n.start_us for n in nodes} if timed else _lay_out(nodes, quality)
@@ -199,7 +199,7 @@ def _lay_out(nodes: list[_Node], quality: list[Quality]) -> dict[int, int]:
             if not left[other]:
                 heapq.heappush(ready, other)
     if len(starts) < len(nodes):
-        text = "nodes wait for each other in a circle, or behind one, and are left out"
+        text = "nodes wait for each other in a circle, or for one that does, and are left out"
         quality.append(Quality("damaged_nodes", "warning", text, len(nodes) - len(starts)))
     return starts
 

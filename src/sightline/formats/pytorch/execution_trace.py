@@ -51,7 +51,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         # µs with decimals exceed what a double holds.
         trace = parse_json(read_text(source, quality), quality, Decimal)
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"cannot read {source.given}", why=f"it is no JSON ({error})") from error
+        raise DamagedError(
+            f"cannot read {source.given}", why=f"it is not JSON ({error})"
+        ) from error
     quality += note_misspelt_keys(trace, _KEYS)
     nodes = trace.get("nodes") if isinstance(trace, dict) else None
     rows = list(_list_rows(nodes if isinstance(nodes, list) else []))

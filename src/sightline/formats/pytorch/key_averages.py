@@ -94,7 +94,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _list_tables(lines: list[str], lost: list[str]) -> list[_Table]:
-    """All tables; what is no row, and ends that are missing, are added to the lost."""
+    """All tables; what is not a row, and ends that are missing, are added to the lost."""
     tables: list[_Table] = []
     columns: list[tuple[int, int]] = []
     names: list[str] = []

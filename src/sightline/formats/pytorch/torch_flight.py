@@ -74,7 +74,7 @@ _ENTRY_KEYS = (
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all records that are whole.
 
-    Raises DamagedError where it is no plain data, or holds neither records nor process groups.
+    Raises DamagedError where it is not plain data, or holds neither records nor process groups.
     """
     quality: list[Quality] = []
     is_pickle = source.head()[:1] == b"\x80"
@@ -151,7 +151,7 @@ def _read_json(source: Source, quality: list[Quality]) -> dict[str, Any]:
         found = json.loads(read_text(source, quality))
     except (ValueError, RecursionError) as error:
         raise DamagedError(
-            f"cannot read {source.given}", why=f"it is no complete JSON ({error})"
+            f"cannot read {source.given}", why=f"it is not complete JSON ({error})"
         ) from error
     entries, config = found.get("entries"), found.get("pg_config")
     return {
@@ -162,7 +162,7 @@ def _read_json(source: Source, quality: list[Quality]) -> dict[str, Any]:
 
 
 def _read_pickle(source: Source, quality: list[Quality]) -> dict[str, Any]:
-    """The same of a pickle; what is no text or number in it comes as JSON."""
+    """The same of a pickle; what is not text or number in it comes as JSON."""
     try:
         pickle = Pickle(source.path)
     except OSError as error:
@@ -241,7 +241,7 @@ def _read_groups(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _find_world(groups: dict[str, dict[str, Any]]) -> int | None:
-    """How many ranks the job has: those of the default group; other groups do not tell."""
+    """How many ranks the job has: those of the default group; other groups do not show."""
     whole = [
         known["group_ranks"]
         for known in groups.values()

@@ -60,7 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}", why=f"it is not a complete memory timeline ({error!r})"
         ) from error
     if not rows:
-        raise DamagedError(f"cannot read {source.given}", why="no entry of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete entry")
     if bad:
         quality.append(Quality("damaged_entries", "warning", "entries could not be read", bad))
     text = "the file does not say which device it is of; shown as GPU 0"

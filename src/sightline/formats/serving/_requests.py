@@ -45,7 +45,7 @@ def note_left_out(names: int, values: int) -> list[Quality]:
     """The notes on names that are nearly the tool's, and on values of its names that are none."""
     notes = note_names(names)
     if values:
-        text = "values are no numbers where the tool writes one: they were left out"
+        text = "values are not numbers where the tool writes one: they were left out"
         notes.append(Quality("damaged_values", "warning", text, values))
     return notes
 
@@ -122,7 +122,7 @@ def make_request(
 def make_stat(
     metric: str, statistic: str, value: Any, unit: str, benchmark: int = 0
 ) -> list[dict[str, Any]]:
-    """A row of serving_stats, or none where the value is no number."""
+    """A row of serving_stats, or none where the value is not a number."""
     number = read_number(value)
     if number is None:
         return []

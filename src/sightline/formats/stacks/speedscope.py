@@ -168,7 +168,7 @@ def _choose_exact(rows: pl.DataFrame, what: str) -> pl.Series:
     """The whole numbers where all are whole, else decimals."""
     whole, decimal = rows.get_column("whole"), rows.get_column("decimal")
     if decimal.null_count():
-        raise ValueError(f"{what} that is no number")
+        raise ValueError(f"{what} that is not a number")
     return decimal if whole.null_count() else whole
 
 
@@ -183,7 +183,7 @@ def _read_samples(profile: _Profile, cut: bool) -> tuple[pl.Series, pl.Series, p
     kept = min(len(lengths), profile.weights.height)
     lengths = lengths.head(kept)
     if lengths.null_count():
-        raise ValueError("a sample that is no list")
+        raise ValueError("a sample that is not a list")
     frames = profile.frames.head(int(lengths.sum()))
     return lengths, frames, _choose_exact(profile.weights.head(kept), "a weight")
 

@@ -79,7 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
-    """Kind, backend and cells of each row that is no sum of the others."""
+    """Kind, backend and cells of each row that is not a sum of the others."""
     kind, backend, names = "", None, list[str]()
     calls = 0
     for line in text.splitlines():

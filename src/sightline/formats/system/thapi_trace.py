@@ -104,7 +104,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     host = _list_host(sides, [one for one in spans if one.device is None], quality)
     work = [one for one in spans if one.device is not None]
     if not host.height and not work:
-        raise DamagedError(f"cannot read {source.given}", why="no call in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete call")
     if sides:
         text = "times are of the day, without a date: they cannot be aligned with other files"
         quality.append(Quality("no_date", "info", text))

@@ -49,7 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         (trie.add(path), "cycles", cycles, "exact") for path, cycles in _list_regions(events)
     ]
     text = (
-        "times are clock cycles of one multiprocessor each, from each block's own begin: what a "
+        "times are clock cycles of one multiprocessor each, from each block's own start: what a "
         "region takes of its warps is known, how long the kernel took is not"
     )
     quality.append(Quality("cycles_only", "info", text))

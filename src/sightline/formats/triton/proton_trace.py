@@ -71,7 +71,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     is_whole = (pl.col("ph") == "X") & within & (pl.col("dur") >= 0) & pl.col("name").is_not_null()
     kernels = events.filter(is_whole)
     if kernels.is_empty():
-        raise DamagedError(f"cannot read {source.given}", why="no kernel in it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete kernel")
     quality += note_bad_lines(bad + events.height - kernels.height, "kernel")
     text = "launches were not recorded: of idle time only its length is known"
     remedy = "Record the host, too:  torch.profiler, or nsys profile"

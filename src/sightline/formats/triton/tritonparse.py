@@ -84,7 +84,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         else:
             bad += kind in ("compilation", "launch", None)
     if not compilations and not launches:
-        raise DamagedError(f"cannot read {source.given}", why="no line of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     quality += note_bad_lines(bad, "events of tritonparse")
     told = "Triton's compiler was logged, not how long kernels ran"
     remedy = "Record them, too:  torch.profiler, or proton"

@@ -142,7 +142,7 @@ CHECKS = (
         "ECC errors that were not corrected",
         "any since the driver was loaded",
         _DCGM,
-        "drain the node and reset the GPU; replace it if they come again",
+        "drain the node and reset the GPU; replace it if they recur",
         ("ecc_uncorrected",),
         _judge_uncorrected,
     ),

@@ -39,7 +39,7 @@ def _judge_count(node: Node) -> Iterator[Verdict]:
 def _judge_driver(node: Node) -> Iterator[Verdict]:
     loaded, library = node.texts["driver (kernel)"], node.texts["driver (NVML)"]
     if loaded != library:
-        text = f"the kernel has driver {loaded} loaded, NVML is of {library}"
+        text = f"the kernel has driver {loaded} loaded, NVML is from {library}"
         yield Verdict(FAIL, text)
 
 
@@ -60,7 +60,7 @@ def _judge_nccl(node: Node) -> Iterator[Verdict]:
 def _judge_fabric_manager(node: Node) -> Iterator[Verdict]:
     manager, driver = node.texts["fabric manager"], node.texts["driver (NVML)"]
     if manager != driver:
-        yield Verdict(FAIL, f"the fabric manager is of {manager}, the driver of {driver}")
+        yield Verdict(FAIL, f"the fabric manager has version {manager}, the driver {driver}")
 
 
 def _judge_ports(node: Node) -> Iterator[Verdict]:

@@ -100,7 +100,7 @@ def _read_row(table: Table, row: dict[str, str | None], where: str) -> None:
     cause = Cause(component, category)
     text = (row.get("count") or "1").strip()
     if not text.isdecimal() or int(text) > _MOST_COUNT:
-        raise InputError(f"{where}: '{text[:40]}' is no count")
+        raise InputError(f"{where}: '{text[:40]}' is not a count")
     count = int(text)
     table.counts[cause] = table.counts.get(cause, 0) + count
     if count == 1:
@@ -116,7 +116,7 @@ def _read_time(text: str | None, where: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError as error:
-        raise InputError(f"{where}: '{text[:40]}' is no time (ISO 8601)") from error
+        raise InputError(f"{where}: '{text[:40]}' is not a time (ISO 8601)") from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
@@ -134,5 +134,7 @@ def parse_hours(text: str) -> float:
     """Hours of `54d`, `36h`, `90min`. Raises RequestError."""
     hours = parse_duration_ns(text) / 3.6e12
     if hours <= 0:
-        raise RequestError(f"'{text}' is no length of time", hint="Write for example 54d or 36h.")
+        raise RequestError(
+            f"'{text}' is not a length of time", hint="Write for example 54d or 36h."
+        )
     return hours

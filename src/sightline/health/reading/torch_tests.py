@@ -51,7 +51,7 @@ def measure_compute(node: Node) -> None:
     """Run it, and put into the node what other programs did not measure; else why not."""
     text = run_program((sys.executable, "-c", _PROGRAM), _LIMIT_S)
     rows = _read_rows(text)
-    why = "PyTorch is not installed beside sightline, or sees no GPU"
+    why = "PyTorch is not installed next to sightline, or sees no GPU"
     for gpu in node.gpus:
         row = rows[gpu.number] if gpu.number < len(rows) else {}
         for fact in _FACTS:

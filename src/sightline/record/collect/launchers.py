@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 def find_mpi(version: str | None) -> str | None:
-    """The variable of the rank by what `mpirun --version` prints; None where that is no MPI's.
+    """The variable of the rank by what `mpirun --version` prints; None where that is not an MPI's.
 
     Open MPI prints its name, or that of its run-time environment; MPICH and Intel MPI "HYDRA" or
     their names (https://docs.open-mpi.org, https://www.mpich.org).
@@ -102,7 +102,7 @@ def _start_python(words: Sequence[str]) -> int | None:
 def _start_any(
     words: Sequence[str], named: Sequence[str], find: Callable[[str], str | None]
 ) -> int | None:
-    """The first word that can be started, and is no option's value."""
+    """The first word that can be started, and is not an option's value."""
     for number, word in enumerate(words):
         is_value = number and words[number - 1] in named
         if not word.startswith("-") and not is_value and find(word) is not None:

@@ -39,10 +39,10 @@ def split_url(url: str) -> urllib.parse.SplitResult:
     try:
         parts = urllib.parse.urlsplit(url)
         is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError as error:  # a port that is no number, an IPv6 address without its end
-        raise RequestError(f"{url} is no address", why=str(error), hint=hint) from error
+    except ValueError as error:  # a port that is not a number, an IPv6 address without its end
+        raise RequestError(f"{url} is not an address", why=str(error), hint=hint) from error
     if not is_one:
-        raise RequestError(f"{url} is no address", hint=hint)
+        raise RequestError(f"{url} is not an address", hint=hint)
     return parts
 
 

@@ -87,7 +87,7 @@ class Situation:
 
     @property
     def vendor_tool(self) -> str | None:
-        """What traces the GPU's timeline around a program that is no Python; None: nothing can."""
+        """What traces the GPU's timeline around a program that is not Python; None: nothing can."""
         if self.is_python:
             return None  # its framework's own profiler does
         if self.has_gpu and self.facts["nsys"] is not None and not self.has_only_amd:

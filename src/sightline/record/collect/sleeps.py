@@ -116,7 +116,7 @@ def find_sleep(pid: int, tid: int) -> str | None:
 
 def _name_descriptor(pid: int, number: int) -> str:
     try:
-        target = os.readlink(f"/proc/{pid}/fd/{number}")  # noqa: PTH115  # "pipe:[7]" is no path
+        target = os.readlink(f"/proc/{pid}/fd/{number}")  # noqa: PTH115  # "pipe:[7]" is not a path
     except OSError:
         return m.UNKNOWN
     if target.startswith("socket:"):

@@ -156,7 +156,7 @@ class PySpy:
         program = find_program("py-spy")
         if program is None:
             return
-        for _ in range(_PY_SPY_TRIES):  # a program is no Python before its first 20 ms
+        for _ in range(_PY_SPY_TRIES):  # a program is not Python before its first 20 ms
             if self._ended.is_set():
                 return
             with self._log.open("wb") as out:

@@ -68,7 +68,7 @@ def _resident() -> int | None:
 
 
 def _shapes(value: Any) -> Any:
-    """Shapes of tensors, also inside lists and dicts; what is no tensor is taken as it is."""
+    """Shapes of tensors, also inside lists and dicts; what is not a tensor is taken as it is."""
     if hasattr(value, "shape"):
         return list(value.shape)
     if isinstance(value, dict):

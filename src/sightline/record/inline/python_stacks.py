@@ -37,7 +37,7 @@ class PythonStacks:
 
     def __enter__(self) -> PythonStacks:
         frame: FrameType | None = sys._getframe()
-        while frame is not None:  # who called us is no part of what is measured
+        while frame is not None:  # who called us is not part of what is measured
             self._above, frame = self._above + 1, frame.f_back
         self._thread.start()
         return self

@@ -84,7 +84,7 @@ class Session:
         ready = self.began_ns = now()
         self.costs["start_ns"] += ready - began
         if state.step is None:
-            state.began = ready  # the profiler's own start is no part of the first step
+            state.began = ready  # the profiler's own start is not part of the first step
 
     def records_here(self) -> bool:
         """Whether the calling thread's ranges reach the trace."""

@@ -63,7 +63,7 @@ class Notifier:
     def __init__(self, url: str | None, command: str | None, failed: Callable[[str], None]) -> None:
         if url is not None and not url.startswith(("http://", "https://")):
             raise RequestError(
-                f"{url} is no address for a webhook", hint="It begins with http:// or https://."
+                f"{url} is not an address for a webhook", hint="It begins with http:// or https://."
             )
         self._url, self._failed = url, failed
         self._opener = urllib.request.build_opener(StayHere)

@@ -60,10 +60,10 @@ def _list_attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def read_address(url: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Where to push, and with which headers. Raises RequestError for what is no address."""
+    """Where to push, and with which headers. Raises RequestError for what is not an address."""
     if not url.startswith(("http://", "https://")):
         raise RequestError(
-            f"{url} is no address for OTLP",
+            f"{url} is not an address for OTLP",
             why="it begins with http:// or https://",
             hint="--otlp http://127.0.0.1:4318",
         )

@@ -70,7 +70,7 @@ def parse_alert(text: str) -> OwnRule:
     found = _ALERT.fullmatch(text)
     if found is None:
         raise RequestError(
-            f"'{text}' is no condition", hint="Write it as  --alert 'temperature > 60 for 30s'"
+            f"'{text}' is not a condition", hint="Write it as  --alert 'temperature > 60 for 30s'"
         )
     word = re.sub(r"[^a-z0-9]+", "_", found["metric"].lower())
     column = next((m.column for m in METRICS.values() if word in (m.column, m.plain)), None)

@@ -22,7 +22,8 @@ def open_server(url: str) -> Callable[[str], bytes]:
     base, headers = take_credentials(url.rstrip("/"))
     if urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).hostname:
         raise RequestError(
-            "--prometheus is no address", hint="Write for example  --prometheus http://host:9090"
+            "--prometheus is not an address",
+            hint="Write for example  --prometheus http://host:9090",
         )
     opener = urllib.request.build_opener(StayHere)
 

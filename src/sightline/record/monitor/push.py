@@ -69,10 +69,10 @@ def _write(name: str, tags: dict[str, str], value: float, now_s: int) -> str:
 
 
 def read_address(url: str, token: str | None) -> tuple[str, dict[str, str]]:
-    """Where to push, and with which headers. Raises RequestError for what is no address."""
+    """Where to push, and with which headers. Raises RequestError for what is not an address."""
     if not url.startswith(("http://", "https://")):
         raise RequestError(
-            f"{url} is no address to push to",
+            f"{url} is not an address to push to",
             why="it begins with http:// or https://",
             hint="--push http://cluster:8270",
         )

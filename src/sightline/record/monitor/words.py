@@ -59,7 +59,7 @@ def _describe_use(values: Mapping[str, float]) -> Words:
     if max(active, shown or 0) <= IDLE_PCT:
         return _describe_idle(values)
     if active < TINY_PCT and (shown or 0) >= EFFECTIVE_PCT:
-        text = f"Busy by nvidia-smi, idle in truth: {sm}, a few SMs at a time."
+        text = f"Busy by nvidia-smi, idle in fact: {sm}, a few SMs at a time."
         return Words(BAD, text)
     pipe, most = find_busiest_pipe(values)
     memory = values.get("DRAM active")

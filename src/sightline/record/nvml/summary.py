@@ -113,7 +113,7 @@ def describe_unread(summary: list[dict[str, Any]]) -> list[tuple[str, str]]:
     for (metric, reason), devices in alike.items():
         of = "GPU " + ", ".join(map(str, devices))
         if metric == "energy_j":
-            text = f"{of}: no energy is told of the whole run, for {reason}"
+            text = f"{of}: its energy over the whole run is not known: {reason}"
             said.append(("warning", text))
         else:
             said.append(("info", f"{of}: NVML did not give {metric} ({reason})"))

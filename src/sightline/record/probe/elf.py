@@ -83,14 +83,14 @@ class Elf:
     """The symbol tables of one mapped file."""
 
     def __init__(self, content: mmap.mmap | bytes) -> None:
-        """Raise ValueError where it is no whole ELF file for a processor that is known."""
+        """Raise ValueError where it is not a whole ELF file for a processor that is known."""
         self.content = content
         if len(content) < _HEADER.size or content[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is no 64-bit ELF file")
+            raise ValueError("it is not a 64-bit ELF file")
         fields = _HEADER.unpack_from(content)
         processor = find_by_elf(fields[2])
         if processor is None:
-            raise ValueError("it is for another processor than x86-64 and AArch64")
+            raise ValueError("it is for a processor other than x86-64 and AArch64")
         self.processor = processor
         self.segments = self._rows(_SEGMENT, fields[5], fields[10])
         self.segments = self.segments[self.segments["type"] == _PT_LOAD]
@@ -215,7 +215,7 @@ class Elf:
 @contextmanager
 def open_elf(path: str) -> Iterator[Elf]:
     """The file, mapped while it is used. Raises OSError, or ValueError where it is no such file."""
-    with open(path, "rb") as file:  # noqa: PTH123  # magic links of /proc are no ordinary paths
+    with open(path, "rb") as file:  # noqa: PTH123  # magic links of /proc are not ordinary paths
         try:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:

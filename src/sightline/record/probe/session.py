@@ -119,7 +119,7 @@ class Session:
             else:
                 self.refused[site.module, site.function.name] = site.refused
         for site, error in self._backend.attach(library.opened, wanted, pid) if wanted else ():
-            if is_running(pid):  # else it ended meanwhile, which is no fault of the function
+            if is_running(pid):  # else it ended meanwhile, which is not a fault of the function
                 self.refused[site.module, site.function.name] = error.strerror or str(error)
 
     @property
@@ -300,5 +300,5 @@ def run_session(session: Session, length_s: float | None, stop: Callable[[], boo
         if stop():
             return "stopped"
         if end is not None and now >= end:
-            return "the time was over"
+            return "the time was up"
         time.sleep(POLL_S if end is None else min(POLL_S, max(end - now, 0)))

@@ -80,7 +80,7 @@ class Arguments:
         return found
 
     def value(self, index: int) -> str | None:
-        """The text of a value that is no tensor; None where it was not recorded."""
+        """The text of a value that is not a tensor; None where it was not recorded."""
         return (self.values[index] or None) if index < len(self.values) else None
 
     def flag(self, index: int) -> bool | None:

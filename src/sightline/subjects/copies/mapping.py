@@ -14,7 +14,7 @@ from sightline.timeline.world import OFFLOAD, read_world
 
 # Copies between host and device, of more than 64 KiB.
 COPIES = (causes.UPLOAD, causes.DOWNLOAD, causes.PAGEABLE)
-_LEAST_GROUPS = 3  # of kernels between copies: fewer are no loop (ours)
+_LEAST_GROUPS = 3  # of kernels between copies: fewer are not loops (ours)
 
 
 def maps_again(run: Run) -> bool:

@@ -143,7 +143,7 @@ def _list_series(data: bytes) -> Iterator[tuple[dict[str, Any], list[tuple[float
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InputError("Prometheus' answer is no JSON", why=str(error)) from error
+        raise InputError("Prometheus' answer is not JSON", why=str(error)) from error
     if not isinstance(answer, dict) or answer.get("status") != "success":
         why = answer.get("error") if isinstance(answer, dict) else None
         raise InputError("Prometheus refuses a query", why=str(why)[:300] if why else None)

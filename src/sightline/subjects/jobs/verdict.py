@@ -14,7 +14,7 @@ class Verdict:
 
     `lost` is the share, 0 to 1, of what the job was given that the problem took; 0 where it harms
     others or later jobs, and takes no time. `energy_j` is what was measured to go into it, in
-    joules: idle hardware draws less than the job's mean, so it is no share of that.
+    joules: idle hardware draws less than the job's mean, so it is not a share of that.
     """
 
     rule: str

@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.subjects.serving.goodput import measure_sending
 
 # vLLM's watermark and SGLang's retraction begin above that.
 FULL_PCT = 90.0
@@ -83,9 +84,8 @@ def _summarize_requests(run: Run) -> Iterator[dict[str, Any]]:
                 told = _summarize_values(values.cast(pl.Float64) / 1e6)
                 yield _row(rank, metric, "ms", "requests", **told)
         spans = mine.select("start_ns", "end_ns", "output_tokens").drop_nulls()
-        length = pl.col("end_ns").max() - pl.col("start_ns").min()
-        rate = spans.select(1e9 * pl.col("output_tokens").sum() / length).item()
-        if rate is not None and math.isfinite(rate):
+        if length := measure_sending(spans):
+            rate = 1e9 * int(spans["output_tokens"].sum()) / length
             told = {"count": spans.height, "mean": rate}
             yield _row(rank, "output_rate", "tokens/s", "requests", **told)
 

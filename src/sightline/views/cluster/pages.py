@@ -375,7 +375,7 @@ def _write_heat(frame: pl.DataFrame) -> str:
 
 
 def _shade(value: float, top: float) -> int:
-    """0 to 9; of what is no number 0."""
+    """0 to 9; of what is not a number 0."""
     share = value / top if top > 0 else 0.0
     return round(9 * min(max(share, 0.0), 1.0)) if math.isfinite(share) else 0
 

@@ -305,7 +305,7 @@ def explain_shapes(row: dict[str, Any]) -> str | None:
 def _shifts(data: dict[str, Any], width: int) -> Iterator[Text]:
     if not data["shifts"]:
         return
-    yield Text("Cost that moved and is no gain", style="bold")
+    yield Text("Cost that moved and is not a gain", style="bold")
     for shift in data["shifts"][:MAX_SHIFTS]:
         yield from wrap_text(explain_shift(shift), "  · ", "    ", width)
 

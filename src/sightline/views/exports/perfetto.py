@@ -115,7 +115,7 @@ def _describe_ranks(run: Run) -> list[bytes]:
     own = {rank: min(pids) for rank, pids in seen.items() if len(pids) == 1}
     fits = all(0 < pid <= _MAX_PID for pid in own.values())
     if len(own) < len(seen) or len(set(own.values())) < len(own) or not fits:
-        own = {rank: rank + 1 for rank in seen}  # 0 is no process
+        own = {rank: rank + 1 for rank in seen}  # 0 is not a process
     return [
         _packet(
             track_descriptor=_TrackDescriptor(

@@ -76,7 +76,7 @@ _STEPS = (
 )
 _PATH = (
     RANK,
-    text("part", "compute, copy, idle, transfer, or rest behind the last collective"),
+    text("part", "compute, copy, idle, transfer, or rest after the last collective"),
     duration("ns", "how much of the job's length it is"),
     pct("share_pct", "of the job's length"),
 )
@@ -252,7 +252,7 @@ def _show_steps(answer: Answer) -> list[Block]:
     note = (
         "Steps are those that the program marks."
         if by == "marked"
-        else "Nobody marks steps: they are found by the order of collectives."
+        else "The program marks no steps: they are found by the order of collectives."
     )
     table = blocks.make_table(
         "Steps", _name(steps, "ranks", "who"), _STEPS, heat=("duration_ns", "gain_ns")

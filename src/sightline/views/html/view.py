@@ -24,7 +24,7 @@ class PageView(View):
     @cached_property
     def timeline(self) -> Timeline:
         """All events in lanes."""
-        return make_timeline(self.run, self.span[0])
+        return make_timeline(self.run, self.span)
 
     @property
     def details_of(self) -> list[list[int]]:

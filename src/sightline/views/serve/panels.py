@@ -149,7 +149,7 @@ class Panels:
         except EOFError:
             raise RequestError(
                 f"the process that made the panel '{name}' ended before it was done",
-                why="mostly the system ends it when memory runs out",
+                why="most often the system ended it because memory ran out",
                 hint="sightline sql answers questions about a recording of this size.",
             ) from None
         finally:

@@ -63,7 +63,7 @@ class _Handler(BoundedHandler):
 
     def do_GET(self) -> None:
         if self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding"):
-            self.close_connection = True  # a body that nobody reads is no next request
+            self.close_connection = True  # a body that nobody reads is not a next request
         refused = self._refused()
         if refused:
             self._send(403, "application/json", _error(refused))
@@ -101,7 +101,7 @@ class _Handler(BoundedHandler):
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = _only_get
 
     def _refused(self) -> str | None:
-        """Why this is no request of the page's own, if so."""
+        """Why this is not a request of the page's own, if so."""
         host = self.headers.get("Host", "")
         if len(self.headers.get_all("Host") or []) != 1 or not is_own_host(
             host, loopback_only=self.server.loopback_only

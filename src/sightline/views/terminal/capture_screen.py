@@ -27,7 +27,7 @@ def draw_nodes(nodes: Sequence[Asked]) -> Iterator[str]:
             yield make_printable(f"{facts}  {one.get('user', '')}")
             yield make_printable(f"            {str(one.get('command', ''))[:66]}")
     if not any(node.listeners for node in nodes):
-        yield "Nobody listens. Start the job with KINETO_USE_DAEMON=1; PyTorch asks every 5 s."
+        yield "No process listens. Start the job with KINETO_USE_DAEMON=1; PyTorch asks every 5 s."
 
 
 def describe_nodes(nodes: Sequence[Asked]) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ def _device(data: dict[str, Any], peak: dict[str, Any]) -> Iterator[Text]:
         yield Text(f"{'':<22}{format_bytes(reserved)} taken from the driver at most", "dim")
     for row in data["outside"]:
         if peak["memory_kind"] == "device" and _is_on(row, peak):
-            said = f"{format_bytes(row['outside_bytes'])} used beside it: driver, libraries, others"
+            said = f"{format_bytes(row['outside_bytes'])} used besides: driver, libraries, others"
             yield Text(f"{'':<22}{said}", "dim")
     yield from _curve(data, peak, whole)
     rows = pl.DataFrame(

@@ -34,7 +34,7 @@ from sightline.views.terminal.serving_text import print_serving
 from sightline.views.terminal.system import print_system
 from sightline.views.terminal.use_text import print_devices, print_events
 
-WIDTH = 80  # of what is no terminal, and the least that the layout fits
+WIDTH = 80  # of what is not a terminal, and the least that the layout fits
 PROSE = 100  # longer lines of sentences are hard to read
 MOST = 200
 BAR = 41

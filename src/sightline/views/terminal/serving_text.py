@@ -70,7 +70,7 @@ def _line(label: str, n: int | None, tokens: str, middle: int | None, whole: int
 def _print_tokens(tokens: Sequence[dict[str, Any]]) -> Iterator[Text]:
     mean = sum(row["mean_ns"] for row in tokens)
     parts = ", ".join(f"{row['part']} {format_pct(row['share_pct'])}" for row in tokens[:4])
-    yield Text(f"A token of a running request takes {format_ns(mean)} in the mean:")
+    yield Text(f"A token of a running request takes {format_ns(mean)} on average:")
     yield Text(f"  {parts}")
 
 

@@ -124,7 +124,7 @@ def test_the_hosts_own_work_on_pages(tmp_path: Path) -> None:
     assert idle.cost_ns == idle.gain_ns == 190_000 + 9 * 800_000
     assert "10 page faults take at most 500.0 µs of it" in idle.evidence[0]
     assert "do that work on the GPU" in idle.fix
-    assert idle.where[ONCE] == "behind the last kernel"
+    assert idle.where[ONCE] == "after the last kernel"
 
 
 def test_a_kernel_behind_the_hosts_work(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_an_illegal_address_loses_the_context(tmp_path: Path) -> None:
     assert found.is_asked
     (why,) = run.table("quality").filter(pl.col("kind") == "no_device_ops").to_dicts()
     assert "cudaDeviceSynchronize returned 700 (illegal address)" in why["text"]
-    assert "Mend that first" in why["remedy"]
+    assert "Fix that first" in why["remedy"]
 
 
 def test_one_refused_allocation_is_said_but_not_first(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_free_of_what_is_no_pointer_is_a_remark(tmp_path: Path) -> None:
     """What ran does not depend on it; a free that finds an illegal address tells of a kernel."""
     calls = [("cudaLaunchKernel", 0), ("cudaFree_v3020", 1), ("cudaFree_v3020", 17)]
     (found,) = answers(calling(tmp_path, *calls), RULE)
-    assert (found.title, found.severity) == ("Memory was freed that is none", "info")
+    assert (found.title, found.severity) == ("Freed pointers that are not GPU memory", "info")
     assert not found.states_limit
     (found,) = answers(calling(tmp_path / "b", *calls, ("cudaFree_v3020", 700)), RULE)
     assert found.title == "Calls failed"

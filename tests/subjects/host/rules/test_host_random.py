@@ -61,7 +61,7 @@ def test_a_long_first_allocation_shows_a_gpu(tmp_path: Path) -> None:
     (found,) = answers(run, RULE)
     assert 'device="cuda"' in found.fix
     assert answers(run, "host-busy") == []
-    assert answers(run, "host-copies") == []  # 5 %: the context is no copy
+    assert answers(run, "host-copies") == []  # 5 %: the context is not a copy
 
 
 def test_few_numbers_are_no_problem(tmp_path: Path) -> None:

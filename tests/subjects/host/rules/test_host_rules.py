@@ -19,6 +19,7 @@ import pytest
 import sightline
 from sightline.timeline.host_parts import list_segments, list_windows
 from support.campaigns import CAMPAIGNS
+from support.places import ROOT
 from support.simulated import simulated
 
 HERE = Path(__file__).parent
@@ -151,5 +152,15 @@ def test_the_rank_that_the_others_wait_for_is_named() -> None:
     assert first.gain_ns > 3 * 30_000_000
     # What rank 1 alone loses time with is the reason, and no second problem.
     assert first.cause.startswith("host-python on these ranks")
-    assert first.fix.startswith("on these ranks: ")
+    assert first.fix.startswith("on rank 1: ")
     assert "host-python" not in [f.rule for f in run.findings()]
+
+
+def test_the_late_rank_and_the_wait_for_it_are_one_finding_with_figures_of_their_ranks() -> None:
+    """Rank 1 alone runs Python, for half of its time: a quarter of both ranks' together."""
+    run = sightline.open(str(ROOT / "lab" / "straggler" / "recorded" / "baseline.sightline"))
+    found = run.findings()
+    assert [f.rule for f in found] == ["host-communication"]
+    assert found[0].summary.startswith("Rank 1 comes late: rank 0 spends 71.")
+    (why,) = [line for line in found[0].evidence if line.startswith("host-python: On rank 1")]
+    assert "49.0 % of its time" in why and found[0].evidence.index(why) == 2

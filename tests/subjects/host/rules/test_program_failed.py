@@ -52,7 +52,7 @@ def test_an_exception_comes_first_and_nothing_gains(tmp_path: Path) -> None:
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB.", "batch"),
         ("ImportError: dynamic module does not define PyInit_basic", "install or build"),
-        ("KeyError: 'x'", "mend the error"),
+        ("KeyError: 'x'", "fix the error"),
     ],
 )
 def test_the_fix_is_the_errors(tmp_path: Path, error: str, fix: str) -> None:

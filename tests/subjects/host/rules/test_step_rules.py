@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from sightline.core.model import usage_metrics as m
 from sightline.core.model.run import Run
+from sightline.subjects.host.rules._there import find_there
 from support.rules import answers, assert_silent, assert_speaks
 from support.stepped import MS, write_program
 
@@ -173,3 +175,18 @@ def test_steps_with_ever_more_operators_grow(tmp_path: Path) -> None:
 def test_a_busy_program_is_none_of_theirs(tmp_path: Path) -> None:
     full = [("aten::mm", 0, 5 * MS), ("aten::mm", 5 * MS, STEP)]
     assert speaking(program(tmp_path, {}, operators=full)) == []
+
+
+def test_main_threads_are_named_with_the_share_of_their_ranks(tmp_path: Path) -> None:
+    for rank in range(3):
+        run = write_program(
+            tmp_path / "run", step_ns=STEP, operators=WORK, rises=BUSY, rank=rank
+        )  # windows of 60 ms
+    lost = pl.DataFrame({"rank": [0, 1, 2], "ns": [9 * MS, 54 * MS, 60 * MS]})
+    there = find_there(run, lost)
+    assert there.thread == "On ranks 1 and 2 the main thread"
+    assert there.share == "95.0 % (rank 2: 100.0 %)"
+    one = find_there(run, lost.head(2))
+    assert (one.thread, one.share) == ("On rank 1 the main thread", "90.0 %")
+    assert find_there(run, lost.with_columns(ns=6 * MS)).thread == "The main thread"
+    assert find_there(run, lost.with_columns(ns=0)).ranks == []

@@ -91,7 +91,7 @@ def test_calls_that_do_not_stop_the_host(tmp_path: Path, api: str) -> None:
 
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_cache_that_is_switched_off(tmp_path: Path, every: int) -> None:
-    """An allocation and a free for each kernel are no cache's; for each fifth they may be."""
+    """An allocation and a free for each kernel are not cache's; for each fifth they may be."""
     events = []
     for i in range(20):
         at = 300 * i
@@ -104,7 +104,7 @@ def test_a_cache_that_is_switched_off(tmp_path: Path, every: int) -> None:
 
 
 def test_pinned_memory_of_the_host(tmp_path: Path) -> None:
-    """It is no GPU memory, and no cache of PyTorch's is off."""
+    """It is not a GPU memory, and no cache of PyTorch's is off."""
     events = [launched(0, kernel("a", 10, 100))]
     for n in range(1, 9):
         at = n * 1_000

@@ -59,7 +59,7 @@ ATEN = "void at::native::"
 
 
 def test_what_only_moves_data_is_fused_first(tmp_path: Path) -> None:
-    """Of 1,000 µs 620 only move data; a conversion's name is no convolution's."""
+    """Of 1,000 µs 620 only move data; a conversion's name is not a convolution's."""
     work = queued(
         (f"{ATEN}elementwise_kernel<128, 4, at::native::direct_copy_kernel_cuda>(int)", 200),
         (f"{ATEN}vectorized_elementwise_kernel<4, at::native::MulFunctor<float>>(int)", 300),

@@ -27,7 +27,7 @@ def test_three_in_a_row(tmp_path: Path, name: str) -> None:
         evidence=[f"2 × {name}, 300.0 µs", "3.0 kernels"],
         fix="torch.compile",
         severity="critical",
-        method="bound from a replay: how much of it can be won, the recording does not tell",
+        method="bound from a replay: how much of it can be gained, the recording does not show",
     )
 
 

@@ -45,7 +45,7 @@ def test_a_loop_over_forty_parameters(tmp_path: Path) -> None:
         fix="fused=True",
         direct_ns=634_000,
         severity="critical",
-        method="bound from a replay: how much of it can be won, the recording does not tell",
+        method="bound from a replay: how much of it can be gained, the recording does not show",
     )
     # 634 and 687 of the 1,100 µs from 10 to 1,110.
     assert found.cost_pct == pytest.approx(62.45, abs=0.01)

@@ -41,6 +41,6 @@ def test_a_small_part(tmp_path: Path) -> None:
 
 
 def test_temporaries_of_another_place(tmp_path: Path) -> None:
-    """A step of a solver, or of a loop, is no optimizer's."""
+    """A step of a solver, or of a loop, is not an optimizer's."""
     elsewhere = frames("solver.py:78:step", "train.py:20:main")
     assert_silent(opened(tmp_path, train(100, elsewhere)), "optimizer-peak")

@@ -31,7 +31,7 @@ def test_a_real_report_of_a_debug_build(corpus: Path) -> None:
 
 @pytest.mark.corpus
 def test_a_real_report_with_source_lines(corpus: Path) -> None:
-    """-lineinfo is no debug build."""
+    """-lineinfo is not a debug build."""
     folder = corpus / "ncu/bobschreiner__NuKEXC"
     found = sightline.findings(sightline.open(str(next(folder.glob("*.ncu-rep")))))
     assert RULE not in {f.rule for f in found}

@@ -64,7 +64,7 @@ def test_from_5_percent_on(tmp_path: Path) -> None:
 
 
 def test_memory_counts_where_it_binds_the_kernel(tmp_path: Path) -> None:
-    """20 % of 90 %; what is no limit may be as uneven as it likes."""
+    """20 % of 90 %; what is not a limit may be as uneven as it likes."""
     uneven = cycles("dram", 80.0)
     assert_speaks(
         profiled(tmp_path, uneven | {MEMORY: 90.0, DRAM: 90.0}),

@@ -95,7 +95,7 @@ def test_what_else_bounds_the_gain(tmp_path: Path) -> None:
 
 
 def test_a_unit_binds_the_kernel(tmp_path: Path) -> None:
-    """From 60 % of a unit's peak on, few warps are no problem: as of products by tensor cores."""
+    """From 60 % of a unit's peak on, few warps are not problem: as of products by tensor cores."""
     assert_silent(profiled(tmp_path, METRICS | {SM: 71.5}), RULE)
 
 

@@ -51,7 +51,7 @@ def test_a_block_an_sm_leaves_none_idle(tmp_path: Path) -> None:
     """80 blocks on 80 SMs, of which each has room for six."""
     run = profiled(tmp_path, METRICS | {WAVES: 1 / 6}, blocks=80)
     (found,) = answers(run, RULE)
-    assert "1.0 blocks an SM in the mean, and 6 would fit" in found.summary
+    assert "1.0 blocks an SM on average, and 6 would fit" in found.summary
     assert "idle" not in found.summary
     assert_silent(profiled(tmp_path / "busy", {SM: 75.0, WAVES: 1 / 6}, blocks=80), RULE)
 
@@ -60,7 +60,7 @@ def test_some_sms_empty_and_room_on_the_others(tmp_path: Path) -> None:
     """72 of 80 SMs have a block, where two would fit: the larger estimate, 0.55 × 70 %."""
     run = profiled(tmp_path, METRICS | {WAVES: 0.45}, blocks=72)
     (found,) = answers(run, RULE)
-    assert "8 of the SMs stay idle, 0.45 waves: 0.9 blocks an SM in the mean" in found.summary
+    assert "8 of the SMs stay idle, 0.45 waves: 0.9 blocks an SM on average" in found.summary
     assert found.gain.amount == 3850
 
 

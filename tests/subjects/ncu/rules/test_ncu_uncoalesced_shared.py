@@ -72,7 +72,7 @@ def test_where_most_of_them_are(tmp_path: Path, lines: bool, place: str) -> None
 
 
 def test_a_librarys_code_is_not_its_callers(tmp_path: Path) -> None:
-    """The advice is what a caller can do, and it is no warning."""
+    """The advice is what a caller can do, and it is not a warning."""
     name = "void cutlass::Kernel<cutlass_80_simt_sgemm_128x256_8x4_tt_align1>(T1::Params)"
     kernel = Kernel(name=name, grid=(1600, 1, 1), metrics={TIME: 10_000.0, **METRICS})
     assert_speaks(

@@ -66,7 +66,7 @@ def test_counters_alone_tell_nothing_of_time(tmp_path: Path) -> None:
 
 
 def test_metrics_without_a_value_are_a_collection_that_failed(tmp_path: Path) -> None:
-    """All were asked for, and all are no numbers: not that nobody asked."""
+    """All were asked for, and all are not numbers: not that nobody asked."""
     empty = {TIME: float("nan"), SM: float("nan")}
     (found,) = answers(kernels(tmp_path, empty, empty), RULE)
     assert (found.title, found.severity) == ("Nothing was measured", "warning")
@@ -87,7 +87,7 @@ def test_many_kernels_that_nobody_measured_lead_too(tmp_path: Path) -> None:
 
 
 def test_a_kernel_whose_collection_failed_leads(tmp_path: Path) -> None:
-    """All of its values are no numbers, while the one that made its input was measured."""
+    """All of its values are not numbers, while the one that made its input was measured."""
     run = kernels(tmp_path, {TIME: float("nan"), SM: float("nan")}, {TIME: 9_000.0, SM: 50.0})
     first = sightline.findings(run)[0]
     assert (first.rule, first.title) == (RULE, "basic was not measured")

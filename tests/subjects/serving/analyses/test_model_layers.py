@@ -1,4 +1,4 @@
-"""The layers of a step, by the kernels that come back; what is no layer has none."""
+"""The layers of a step, by the kernels that come back; what is not a layer has none."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_tokens_of_the_interval_only_against_what_was_promised() -> None:
 
 def test_a_server_that_nobody_asks() -> None:
     verdict = judge(write_vllm(running=0), write_vllm(running=0))
-    assert (verdict.holds, verdict.text) == (None, "no limit: nobody asks")
+    assert (verdict.holds, verdict.text) == (None, "no limit: no requests")
 
 
 def test_a_server_that_was_restarted() -> None:

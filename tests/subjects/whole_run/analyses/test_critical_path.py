@@ -19,7 +19,7 @@ def test_a_kernel_that_was_launched_late(tmp_path: Path) -> None:
     """It waited for its launch at 200, and that for the host since the window began."""
     run = opened(tmp_path, [launched(0, kernel("a", 10, 100)), launched(200, kernel("b", 210, 50))])
     assert pieces(run) == [
-        (10_000, 200_000, "host, between calls", "cudaLaunchKernel"),
+        (10_000, 200_000, "CPU code between calls", "cudaLaunchKernel"),
         (200_000, 210_000, "launch latency", "b"),
         (210_000, 260_000, "compute", "b"),
     ]
@@ -47,7 +47,7 @@ def test_a_wait_of_the_host(tmp_path: Path) -> None:
     assert pieces(run) == [
         (10_000, 110_000, "compute", "a"),
         (110_000, 115_000, "return of a wait", "cudaDeviceSynchronize"),
-        (115_000, 125_000, "host, between calls", "cudaLaunchKernel"),
+        (115_000, 125_000, "CPU code between calls", "cudaLaunchKernel"),
         (125_000, 135_000, "launch latency", "b"),
         (135_000, 185_000, "compute", "b"),
     ]
@@ -69,7 +69,7 @@ def test_a_wait_for_what_was_launched_before_the_recording(tmp_path: Path) -> No
         (50_000, 51_000, "gap on the stream", "b"),
         (51_000, 115_000, "compute", "b"),
         (115_000, 120_000, "return of a wait", "cudaDeviceSynchronize"),
-        (120_000, 125_000, "host, between calls", "cudaLaunchKernel"),
+        (120_000, 125_000, "CPU code between calls", "cudaLaunchKernel"),
         (125_000, 135_000, "launch latency", "c"),
         (135_000, 185_000, "compute", "c"),
     ]
@@ -223,7 +223,7 @@ def test_a_copy_that_starts_late_in_its_own_call(tmp_path: Path) -> None:
 
 
 def test_kernels_that_copy_are_copies(tmp_path: Path) -> None:
-    """As the breakdown has them: the runtime's own kernel for a memset is no compute."""
+    """As the breakdown has them: the runtime's own kernel for a memset is not a compute."""
     blit = kernel("__amd_rocclr_fillBufferAligned", 10, 100)
     run = opened(tmp_path, [launched(0, blit), launched(20, kernel("b", 111, 50))])
     assert [part for _, _, part, _ in pieces(run)] == [

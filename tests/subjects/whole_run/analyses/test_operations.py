@@ -34,7 +34,7 @@ def test_who_has_a_moment(tmp_path: Path) -> None:
 
 
 def test_where_it_was_launched(tmp_path: Path) -> None:
-    """In a module, in a range of the program's, or in neither; steps are no places."""
+    """In a module, in a range of the program's, or in neither; steps are not places."""
     run = opened(
         tmp_path,
         [

@@ -20,6 +20,7 @@ export interface Wishes {
   classes: string[];
   hasPath: boolean;
   search(text: string): void;
+  first(): void;
   step(direction: 1 | -1): void;
   fit(): void;
   zoom(factor: number): void;
@@ -37,9 +38,12 @@ export function toolbar(w: Wishes): Bar {
   const search = h("input", { type: "search", placeholder: "Search names", "aria-label": "Search names in the timeline", id: "timeline-search" });
   const found = h("output", { for: "timeline-search" });
   let timer = 0;
-  search.oninput = () => { clearTimeout(timer); timer = window.setTimeout(() => w.search(search.value), 120); };
+  // What is typed goes to its first place; Enter to the next one.
+  const look = () => { clearTimeout(timer); timer = 0; w.search(search.value); w.first(); };
+  search.oninput = () => { clearTimeout(timer); timer = window.setTimeout(look, 120); };
   search.onkeydown = (event) => {
-    if (event.key === "Enter") { clearTimeout(timer); w.search(search.value); w.step(event.shiftKey ? -1 : 1); }
+    if (event.key === "Enter" && timer) look();
+    else if (event.key === "Enter") w.step(event.shiftKey ? -1 : 1);
     if (event.key === "Escape") { search.value = ""; w.search(""); search.blur(); }
     event.stopPropagation();
   };

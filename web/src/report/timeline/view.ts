@@ -66,7 +66,7 @@ export class Timeline implements Surface {
     this.path = source.path?.walk ?? null;
     this.bar = toolbar({
       layout: this.layout, looks: looksOf(this.block.names), classes: this.block.classes, hasPath: this.path !== null,
-      search: (text) => this.search(text), step: (d) => void this.step(d),
+      search: (text) => this.search(text), first: () => this.first(), step: (d) => void this.step(d),
       fit: () => this.show(0, this.length), redraw: () => this.ask(),
       walk: (walk) => this.walkThrough(walk), path: () => this.togglePath(),
       picture: () => pictureButtons(() => this.canvas, () => `${document.title} timeline`, false),
@@ -328,6 +328,13 @@ export class Timeline implements Surface {
     const next = await this.source.next(this.chosen, wanted, direction);
     if (next) await this.choose(next);
     else say(direction > 0 ? "no later one" : "no earlier one");
+  }
+
+  /** Go to the first event that the search found; nowhere where it found none. */
+  first(): void {
+    if (!this.found?.names.includes(1)) return;
+    this.chosen = null;
+    void this.step(1);
   }
 
   search(text: string): void {

@@ -9,7 +9,7 @@ TABLE = Table(
         RANK,
         RECORDING,
         number("test", "number of the benchmark in the log", required=True),
-        text("op", "all_reduce, all_gather, ...; null where the log does not tell"),
+        text("op", "all_reduce, all_gather, ...; null where the log does not show"),
         number("group_size", "ranks that took part"),
         number("machines", "machines that they were on"),
         text("device", "name of the GPUs"),

@@ -11,7 +11,7 @@ TABLE = Table(
         time("time_ns", "when it was seen"),
         text("event", "xid, device-lost, policy-violated, clock-set, ...", required=True),
         number("device_id", "device; null for the host"),
-        text("source", "what it happened to where it is no GPU: a process, a port"),
+        text("source", "what it happened to where it is not a GPU: a process, a port"),
         text("text", "what happened, for a person"),
     ),
 )

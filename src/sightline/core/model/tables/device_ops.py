@@ -22,7 +22,7 @@ TABLE = Table(
         number("device_id", "device that it ran on", required=True),
         number("context_id", "CUDA context or HIP equivalent"),
         number("stream_id", "stream or hardware queue"),
-        text("kind", "kernel, memcpy, memset, graph; other where nobody knows", required=True),
+        text("kind", "kernel, memcpy, memset, graph; other where that is not known", required=True),
         text("name", "kernel name, or the text of the copy or memset", required=True),
         time("start_ns", "start"),
         time("end_ns", "end; never before the start"),

@@ -1,4 +1,4 @@
-"""Annotations that a profiler projected on the device's timeline. They are no device work."""
+"""Annotations that a profiler projected on the device's timeline. They are not device work."""
 
 from sightline.core.model.columns import RANK, RECORDING, Table, number, text, time
 

@@ -4,7 +4,7 @@ from sightline.core.model.columns import RANK, RECORDING, Table, ident, number, 
 
 TABLE = Table(
     "frames",
-    "a function as it stands in call stacks",
+    "a function as call stacks name it",
     (
         RANK,
         RECORDING,

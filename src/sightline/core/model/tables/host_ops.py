@@ -36,7 +36,7 @@ TABLE = Table(
         text("input_shapes", "shapes of the inputs, as JSON"),
         text("input_types", "types of the inputs, as JSON"),
         text("input_strides", "strides of the inputs in elements, as JSON"),
-        text("input_values", "values of the inputs that are no tensors, as JSON"),
+        text("input_values", "values of the inputs that are not tensors, as JSON"),
         text("stack", "call stack text where the profiler wrote one, leaf first, ';' between"),
         number("python_id", "the profiler's number of a Python frame"),
         number("python_parent_id", "the profiler's number of the calling Python frame"),

@@ -45,6 +45,6 @@ TABLE = Table(
         size("used_memory_bytes", "most memory that it held, on all nodes; a lower bound"),
         duration("cpu_time_ns", "time for which its processors computed, summed"),
         real("energy_j", "energy that was measured or attributed", "J"),
-        text("summary", "what stands where a summary was expected: short, none"),
+        text("summary", "what is there in place of a summary: short, none"),
     ),
 )

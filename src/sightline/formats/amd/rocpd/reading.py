@@ -52,11 +52,11 @@ def read_database(source: Source, options: ImportOptions) -> Imported:
 def _check_file(db: SqliteFile) -> list[Quality]:
     found = []
     if db.cut_off:
-        text = "the file is cut off: what stood behind the cut is missing"
+        text = "the file is cut off: what came after the cut is missing"
         found.append(Quality("cut_off", "error", text, None, _AGAIN))
     found += db.note_structure()
     for table, why in sorted(db.lost.items()):
-        text = f"table {table} could be read in part only ({why})"
+        text = f"table {table} could only be read in part ({why})"
         found.append(Quality("damaged_table", "error", text, None, _AGAIN))
     for table, count in sorted(db.malformed.items()):
         text = f"values of {table} that are not integers were left out"

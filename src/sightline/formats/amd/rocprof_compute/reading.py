@@ -193,7 +193,7 @@ _COUNTED = {"kernel_id": pl.Int64(), "column": pl.Categorical(), "value": pl.Flo
 
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of kernel_id, column and value without what is no number."""
+    """Rows of kernel_id, column and value without what is not a number."""
     numbers = rows.select(pl.col(name).cast(t, strict=False) for name, t in _COUNTED.items())
     is_known = pl.col("value").is_finite() & pl.col("kernel_id").is_not_null()
     kept = numbers.select(is_known.fill_null(False)).to_series()
@@ -270,7 +270,7 @@ def _read_machine(path: Path | None, source: Source, notes: list[Quality]) -> di
     notes += note_names(count_misspelt(list(row), MACHINE))
     odd = sum(is_odd(row[name] or "") for name in MACHINE if name in row)
     if odd:
-        text = f"{path.name}: what it says of the GPU is no number: it is left out"
+        text = f"{path.name}: what it says of the GPU is not a number: it is left out"
         notes.append(Quality("damaged_values", "warning", text, odd))
     return {name: value for name, value in row.items() if value not in (None, "", "0")}
 

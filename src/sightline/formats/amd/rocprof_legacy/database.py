@@ -34,7 +34,7 @@ def read_database(source: Source, notes: list[Quality]) -> tuple[pl.DataFrame, P
         calls = [_read_table(db, name).with_columns(category=pl.lit(category))
                  for name, category in _CALLS.items()]  # fmt: skip
         for table, why in sorted(db.lost.items()):
-            text = f"table {table} could be read in part only ({why})"
+            text = f"table {table} could only be read in part ({why})"
             notes.append(Quality("damaged_table", "error", text, None, _AGAIN))
     finally:
         db.close()

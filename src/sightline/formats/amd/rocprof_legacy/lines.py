@@ -38,7 +38,7 @@ class Lines:
         self._last = 0
 
     def add(self, line: str) -> None:
-        """A line of a text; what is no record is the program's own output."""
+        """A line of a text; what is not a record is the program's own output."""
         if line.startswith(("Domain(", "Dispatch_ID(", "Record(")):
             self._add_fields(line)
         elif line[:1].isdigit() and (found := _ASYNC.match(line)):

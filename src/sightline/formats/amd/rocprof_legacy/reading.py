@@ -59,7 +59,7 @@ def read_records(source: Source) -> Imported:
     if not any(f.height for f in (records.dispatches, records.copies, records.regions)):
         raise DamagedError(
             f"cannot read {source.given}",
-            why="no record of it is whole",
+            why="it has no complete record",
             hint="Record a timeline:  rocprofv3 --sys-trace -- PROGRAM",
         )
     notes += note_bad_lines(sum(part.bad for part in parts), "record")

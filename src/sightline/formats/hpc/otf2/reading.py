@@ -43,7 +43,7 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
     places = pl.DataFrame([_place(*p) for p in _number(facts["locations"])], _PLACES, orient="row")
     placed = ranges.filter(~pl.col("paradigm").is_in(_OWN)).join(places, on="place", how="inner")
     if placed.is_empty() and values.is_empty():
-        raise DamagedError(f"cannot read {source.given}", why="no record of it is whole")
+        raise DamagedError(f"cannot read {source.given}", why="it has no complete record")
     host = _nest(placed.filter(~pl.col("is_gpu")))
     devices = placed.filter("is_gpu")
     vendors = devices.get_column("paradigm").replace_strict(
@@ -109,7 +109,10 @@ def _check(facts: dict[str, Any]) -> list[Quality]:
         text = f"the archive is damaged ({facts['damage'][:200]}): what follows is left out"
         notes.append(Quality("damaged", "error", text))
     if facts["unmatched"]:
-        text = "ranges without a begin were left out, and without an end do so with the last record"
+        text = (
+            "ranges whose start is missing were left out; those whose end is missing end "
+            "with the recording"
+        )
         notes.append(Quality("unclosed_ranges", "warning", text, facts["unmatched"]))
     return notes
 

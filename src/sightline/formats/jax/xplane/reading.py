@@ -90,7 +90,7 @@ def read_space(source: Source, options: ImportOptions) -> Imported:
             for message in read_messages(stream, _PLANES):
                 _read_plane(Plane(parse_message(XPlane, message)), tables)
     except (DamagedMessageError, EOFError, OSError) as error:
-        text = f"the file is damaged or cut off behind its plane {tables.planes}: {error}"
+        text = f"the file is damaged or cut off after its plane {tables.planes}: {error}"
         notes.append(Quality("truncated", "error", text))
     if not (tables.ops or tables.host):
         raise DamagedError(

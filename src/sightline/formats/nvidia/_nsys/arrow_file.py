@@ -24,7 +24,7 @@ _LONGEST_TEXTS, _WIDEST, _PADDING = 1 << 30, 16, 64
 def check_arrow_file(path: Path) -> None:
     """Raise OSError where a buffer of a batch lies outside of it, or claims more than it can hold.
 
-    What is no Arrow file at all is left to the reader, which says so.
+    What is not an Arrow file at all is left to the reader, which says so.
     """
     with path.open("rb") as stream:
         if stream.read(len(_MAGIC)) != _MAGIC:

@@ -22,7 +22,7 @@ class Database(ABC):
     """An export's tables, read-only: what the readers of single tables ask."""
 
     lost: dict[str, str]  # table to why it could not be read in full
-    malformed: dict[str, int]  # table to how many of its values are no integers
+    malformed: dict[str, int]  # table to how many of its values are not integers
     cut_off: bool  # the file ends early
     form: str  # what it is, for errors
     loss: str  # what became of a table that is lost
@@ -137,7 +137,7 @@ class SqliteDatabase(SqliteFile, Database):
     """An export in SQLite. Raises DamagedError where SQLite cannot open it."""
 
     form = "a SQLite database"
-    loss = "could be read in part only"
+    loss = "could only be read in part"
     again = "Export it again:  nsys export --type sqlite REPORT.nsys-rep"
 
     def __init__(self, path: Path, given: str) -> None:

@@ -2,7 +2,7 @@
 
 Polars reads of each file the columns that are asked for, when they are asked for. Values come out
 as from SQLite, so that the same recording gives the same run in either form: unsigned 64-bit
-numbers wrap to signed ones, a number's text has 15 digits, and NaN is no value.
+numbers wrap to signed ones, a number's text has 15 digits, and NaN is not a value.
 """
 
 from __future__ import annotations

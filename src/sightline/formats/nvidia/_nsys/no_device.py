@@ -85,7 +85,7 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
         name, code = failed
         return (
             f": {re.sub(_VERSION, '', name)} returned {name_error(code)}",
-            "Mend that first: check what each call returns, and cudaGetLastError() behind each "
+            "Fix that first: check what each call returns, and cudaGetLastError() after each "
             "launch. Then record again.",
         )
     if names.str.contains(_LAUNCHES).any():

@@ -46,7 +46,7 @@ _CHECKED = re.compile(
 )
 # The libraries that Nsight Systems loads into the program.
 _OWN_LIBRARY = r"libToolsInjection|/nsight-systems"
-_MEND = "Mend that first, and record again: what was recorded ends where it failed."
+_MEND = "Fix that first, and record again: what was recorded ends where it failed."
 _UPDATE = (
     "Update Nsight Systems, and record again: its own library, which it loads into the program, "
     "does not fit this machine's C library."

@@ -86,7 +86,7 @@ def check_file(db: Database, meta: dict[str, str], *, has_clock: bool) -> list[Q
                 "with other files it shares only the wall clock that each session read at its "
                 "start: between machines good to about 1 ms under NTP",
                 None,
-                "Synchronise the machines' clocks (PTP), or record all ranks in one session.",
+                "Synchronize the machines' clocks (PTP), or record all ranks in one session.",
             )
         )
     else:
@@ -218,7 +218,7 @@ def _check_names(ops: pl.DataFrame) -> list[Quality]:
     lost = named.filter(pl.col("name").cast(pl.String).str.starts_with(UNNAMED))
     if lost.is_empty():
         return []
-    text = "kernels have no name, as the export lacks its texts (StringIds): told apart by number"
+    text = "kernels have no name, as the export lacks its strings (StringIds): told apart by number"
     remedy = "Export the report again:  nsys export --type sqlite REPORT.nsys-rep"
     return [Quality("names_missing", "warning", text, int(lost["count"].sum()), remedy)]
 

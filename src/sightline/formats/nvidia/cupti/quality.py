@@ -97,7 +97,7 @@ def _of_loss(file: CuptiFile) -> list[Quality]:
         found.append(Quality("dropped_records", "error", text, records, _SMALLER))
     lost = file.facts.get("lost_ranges")
     if isinstance(lost, int) and lost > 0:
-        text = "NVTX ranges found no room before they could be written"
+        text = "NVTX ranges were lost: their buffer was full"
         found.append(Quality("dropped_ranges", "warning", text, lost))
     if unread:
         text = f"{unread} bytes of CUPTI's buffers hold no record that can be read"
@@ -115,7 +115,7 @@ def _of_sampling(file: CuptiFile) -> list[Quality]:
         found.append(Quality("sampling_failed", "error", f"no samples: {said}", None, remedy))
     left_out = file.facts.get("cubins_left_out")
     if isinstance(left_out, int) and left_out > 0:
-        text = "modules of GPU code found no room in the recording: their samples have no lines"
+        text = "modules of GPU code did not fit into the recording: their samples have no lines"
         remedy = "Give them more:  SIGHTLINE_CUPTI_CUBIN_MIB=1024"
         found.append(Quality("cubins_left_out", "warning", text, left_out, remedy))
     totals = file.frame("sample_totals")

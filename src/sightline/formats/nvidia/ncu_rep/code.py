@@ -70,7 +70,7 @@ class Code:
     def places(
         self, reference: int | None, mangled: str | None, base: int | None, addresses: list[int]
     ) -> dict[int, Place]:
-        """The place of each address; addresses that are no code of this kernel are left out."""
+        """The place of each address; addresses that are not code of this kernel are left out."""
         module = self.modules.get(-1 if reference is None else reference, Module())
         starts = {a: n for n, a in module.addresses.items()}
         if base is not None and mangled is not None:

@@ -75,7 +75,7 @@ class NvprofReader:
         self.lost = 0  # lines that begin as a row does and are none
 
     def take_line(self, line: str) -> None:
-        """A line that is no header: one of nvprof's own, or a row of the table above it."""
+        """A line that is not a header: one of nvprof's own, or a row of the table above it."""
         plain = drop_marks(line)
         bare = plain.strip()
         if (own := OWN.search(plain)) is not None:

@@ -115,7 +115,7 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
 
 
 def _cut_row(line: str, header: list[str], columns: list[tuple[int, int]]) -> list[str] | None:
-    """A row's cells; None for a line that is none: its first cell is no number."""
+    """A row's cells; None for a line that is none: its first cell is not a number."""
     if len(columns) == len(header) and _keeps_to(line, columns):
         ends = [end for _, end in columns[:-1]]
         cells = [line[a:b].strip() for a, b in zip([0, *ends], [*ends, len(line)], strict=True)]

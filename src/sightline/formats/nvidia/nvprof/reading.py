@@ -119,10 +119,10 @@ def _note_limits(
         text = "the file is cut off: its last tables are missing"
         found.append(Quality("cut_off", "error", text, None, _AGAIN))
     for table, why in sorted(db.lost.items()):
-        text = f"table {table} could be read in part only ({why})"
+        text = f"table {table} could only be read in part ({why})"
         found.append(Quality("damaged_table", "error", text, None, _AGAIN))
     for table, count in sorted(db.malformed.items()):
-        text = f"table {table} has values that are no integers"
+        text = f"table {table} has values that are not integers"
         found.append(Quality("malformed_values", "warning", text, count))
     if untimed:
         text = f"{untimed} device operations have no times, and are left out"

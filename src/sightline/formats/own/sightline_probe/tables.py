@@ -323,7 +323,9 @@ def _note_losses(found: _Read, host: pl.DataFrame, wrong: int) -> list[Quality]:
         notes.append(Quality("calls_open", "info", text, sum(waiting.values())))
     for what, count in misses.items() if isinstance(misses, dict) else ():
         if _number(count):
-            kind, text = _MISSES.get(what, ("probe_tables_full", f"{what} found no room"))
+            kind, text = _MISSES.get(
+                what, ("probe_tables_full", f"{what} were lost: their table was full")
+            )
             notes.append(Quality(kind, "warning", text, count))
     if found.missing:
         text = "the file ends early"
@@ -338,7 +340,9 @@ def _note_losses(found: _Read, host: pl.DataFrame, wrong: int) -> list[Quality]:
         remedy = "Probe for a shorter time:  sightline probe --for 10s"
         notes.append(Quality("calls_left_out", "warning", text, found.left_out, remedy))
     if "finished" not in facts and not found.missing:
-        text = "the probe did not end normally (killed, or still running); its last second may lack"
+        text = (
+            "the probe did not end normally (killed, or still running); its last second may be lost"
+        )
         notes.append(Quality("process_killed", "warning", text))
     return notes
 

@@ -39,7 +39,7 @@ IMPORTER = Importer(
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
-    """Read a trace as far as it is intact. Raises DamagedError where it is no trace at all."""
+    """Read a trace as far as it is intact. Raises DamagedError where it is not a trace at all."""
     reading = Reading(source)
     reading.run()
     counted = reading.trace.counted()
@@ -47,7 +47,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if "traceEvents" in reading.header:
             raise DamagedError(
                 f"cannot read {source.given}",
-                why="it is JSON but not a trace: its 'traceEvents' is no list of events",
+                why="it is JSON but not a trace: its 'traceEvents' is not a list of events",
                 hint="Take it out:  jq .traceEvents TRACE.json > INNER.json",
             )
         keys = ", ".join(repr(k)[:30] for k in list(reading.header)[:6]) or "none"

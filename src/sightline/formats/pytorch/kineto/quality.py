@@ -53,7 +53,7 @@ def check_quality(
             Quality(
                 "unmatched_begins",
                 "warning",
-                "unmatched begin or end events were left out",
+                "unmatched start or end events were left out",
                 counted["unmatched_begins"],
             )
         )

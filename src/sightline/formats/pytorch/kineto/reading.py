@@ -74,7 +74,7 @@ class Reading:
             ) from error
 
     def run(self) -> None:
-        """Read the whole file. Raises DamagedError where it is no JSON, or breaks at once."""
+        """Read the whole file. Raises DamagedError where it is not JSON, or breaks at once."""
         opening = self._peek()
         if opening == "[":
             self.trace.advance(1)
@@ -94,9 +94,7 @@ class Reading:
             others = [q for q in self.quality if q.kind != "damaged_events"]
             self.quality = [*others, Quality("damaged_events", "error", text, self._damaged)]
         if self._repaired:
-            text = (
-                "events with texts or numbers that are no JSON, as Kineto writes them, are repaired"
-            )
+            text = "events with strings or numbers as only Kineto writes them are repaired"
             self.quality.append(Quality("repaired_events", "info", text, self._repaired))
         if self.trace.early_end:
             self._truncated(self.trace.position)
@@ -205,7 +203,7 @@ class Reading:
         size = _WINDOW
         while True:
             if size > _WINDOW and self._looked > self._most_looks():
-                raise ValueError("it goes on behind its window, as many that were damaged do")
+                raise ValueError("it goes on after its window, as many that were damaged do")
             data = self.trace.window(size)
             more = len(data) == size
             # One character for each byte that is no UTF-8, so that bytes can be counted.

@@ -45,7 +45,7 @@ _BUDGET = 16 << 20  # bytes between two reports of progress
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read a snapshot as far as it is intact.
 
-    Raises DamagedError where it is no plain data, or holds neither segments nor events.
+    Raises DamagedError where it is not plain data, or holds neither segments nor events.
     """
     try:
         pickle = Pickle(source.path)
@@ -114,7 +114,7 @@ def _check_pickle(pickle: Pickle) -> list[Quality]:
             )
         )
     if pickle.shortened:
-        text = "of texts over 64 KiB only the beginning was kept"
+        text = "of strings over 64 KiB only the beginning was kept"
         found.append(Quality("texts_shortened", "info", text, pickle.shortened))
     if pickle.stacks_shortened:
         text = "stacks were deeper than 1024 frames: their outer frames are left out"

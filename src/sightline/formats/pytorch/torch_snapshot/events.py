@@ -206,7 +206,7 @@ class Trace:
                 )
             )
         if untimed:
-            text = "events have no time; their order stands for it"
+            text = "events have no time; their order is used instead"
             found.append(Quality("events_without_time", "warning", text, untimed))
         if self._ledger.lost_frees:
             text = "blocks were allocated again before they were freed: frees are missing"

@@ -68,9 +68,9 @@ def _split(text: str) -> list[_Object]:
         try:
             fragment, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
-            raise MetadataError(f"fragment {len(fragments) + 1} is no JSON: {error}") from None
+            raise MetadataError(f"fragment {len(fragments) + 1} is not JSON: {error}") from None
         if not isinstance(fragment, dict):
-            raise MetadataError(f"fragment {len(fragments) + 1} is no JSON object")
+            raise MetadataError(f"fragment {len(fragments) + 1} is not a JSON object")
         fragments.append(fragment)
 
 
@@ -86,7 +86,7 @@ class _Reader:
         kind = fragment["type"]
         if not self._has_preamble:
             if kind != "preamble":
-                raise MetadataError("the first fragment is no preamble")
+                raise MetadataError("the first fragment is not a preamble")
             if fragment["version"] != 2:
                 raise MetadataError(f"it is of CTF {fragment['version']}, not 2")
             self._has_preamble = True
@@ -112,7 +112,7 @@ class _Reader:
         if "uuid" in fragment:
             self._metadata.uuid = bytes(fragment["uuid"])
             if len(self._metadata.uuid) != 16:
-                raise MetadataError("the uuid is none")
+                raise MetadataError("the uuid is malformed")
 
     def _add_trace(self, fragment: _Object) -> None:
         if self._metadata.uuid is None:
@@ -175,7 +175,7 @@ class _Reader:
             return NOTHING
         kind = self._read_field(owner[key], clock, 0)
         if not isinstance(kind, Structure):
-            raise MetadataError(f"{key} is no structure")
+            raise MetadataError(f"{key} is not a structure")
         return kind
 
     def _read_field(self, given: _Object | str, clock: str | None, depth: int) -> Field:
@@ -238,10 +238,10 @@ def _read_scalar(given: _Object, clock: str | None) -> Field:
     if kind in ("static-length-blob", "dynamic-length-blob"):
         return Bytes(_read_length(given), roles=roles)
     if not kind.startswith("fixed-length-"):
-        raise MetadataError(f"{kind!r} is no class of fields")
+        raise MetadataError(f"{kind!r} is not a class of fields")
     order = given["byte-order"]
     if order not in ("big-endian", "little-endian"):
-        raise MetadataError(f"{order!r} is no byte order")
+        raise MetadataError(f"{order!r} is not a byte order")
     is_big = order == "big-endian"
     natural = "last-to-first" if is_big else "first-to-last"
     size, alignment = _read_number(given, "length"), _read_alignment(given, "alignment")
@@ -297,7 +297,7 @@ def _read_place(given: _Object | Sequence[str]) -> Place:
         if path and path[0] in _ORIGINS:
             path, origin = path[1:], path[0]
     if origin is not None and origin not in _ORIGINS:
-        raise MetadataError(f"{origin!r} is no place of fields")
+        raise MetadataError(f"{origin!r} is not a place of fields")
     names = tuple(str(name) for name in path if name is not None)
     up = None if origin is not None else len(path) - len(names)
     return Place(names, cast("Origin | None", origin), up)

@@ -140,7 +140,7 @@ def _read_rules(path: Path) -> tuple[Rule, ...]:
             raise ValueError("it is larger than 1 MiB")
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not isinstance(given, list):
-            raise TypeError("it is no list of rules")
+            raise TypeError("it is not a list of rules")
         return tuple(_read_rule(one, number) for number, one in enumerate(given, 1))
     except (OSError, ValueError, TypeError, KeyError, RecursionError, yaml.YAMLError) as error:
         why = " ".join(str(error).split())
@@ -160,7 +160,7 @@ def _read_rule(given: Any, number: int) -> Rule:
         raise ValueError(f"the pattern of rule {number} is none: {error}") from error
     rows = given.get("rows", [])
     if not isinstance(rows, list):
-        raise TypeError(f"the rows of rule {number} are no list")
+        raise TypeError(f"the rows of rule {number} are not a list")
     return Rule(pattern, tuple(_read_row(row, number) for row in rows))
 
 
@@ -173,10 +173,10 @@ def _read_row(given: Any, number: int) -> RowRule:
         raise ValueError(f"a row of rule {number} has the unknown key {min(unknown)!r}")
     columns = given.get("columns", {})
     if not isinstance(columns, dict):
-        raise TypeError(f"the columns of rule {number} are no mapping")
+        raise TypeError(f"the columns of rule {number} are not a mapping")
     kind = "pair" if "side" in given else given.get("kind", "mark")
     if kind not in ("mark", "range", "pair") or (kind == "range" and "duration" not in given):
-        raise ValueError(f"a row of rule {number} is no mark, and no range with a duration")
+        raise ValueError(f"a row of rule {number} is neither a mark nor a range with a duration")
     values = {f"{name}": value for name, value in columns.items()}
     values |= {name: given[name] for name in ("side", "key", "time", "duration") if name in given}
     return RowRule(given["table"], kind, values)

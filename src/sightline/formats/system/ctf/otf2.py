@@ -208,7 +208,10 @@ class _Reading:
         }
         notes = []
         if self._unmatched:
-            text = "ranges without a begin were left out, and without an end do so with the last"
+            text = (
+                "ranges whose start is missing were left out; those whose end is missing end "
+                "with the recording"
+            )
             notes.append(Quality("unclosed_ranges", "warning", text, self._unmatched))
         return tables, notes
 

@@ -174,7 +174,7 @@ class TableBuilder:
             text = f"rows of {table} were still open at the recording's end: they end with it"
             notes.append(Quality("unclosed_ranges", "info", text, waiting.height))
         if (lost := self._unmatched[table]) and table != "mpi_events":
-            text = f"ends of rows of {table} whose begin was not recorded were left out"
+            text = f"ends of rows of {table} whose start was not recorded were left out"
             notes.append(Quality("unmatched_ends", "info", text, lost))
 
     def _keep(self, built: Built, table: str, frames: Any, pieces: Pieces) -> None:

@@ -97,13 +97,13 @@ class _Block:
             return default
         word = self.values[name]
         if word.kind != "number":
-            raise MetadataError(f"line {word.line}: {name} is no number")
+            raise MetadataError(f"line {word.line}: {name} is not a number")
         return word.number()
 
     def structure(self, name: str) -> Structure:
         kind = self.types.get(name, NOTHING)
         if not isinstance(kind, Structure):
-            raise MetadataError(f"line {self.line}: {name} is no structure")
+            raise MetadataError(f"line {self.line}: {name} is not a structure")
         return kind
 
 
@@ -156,7 +156,7 @@ def _read_trace(metadata: Metadata, blocks: list[_Block]) -> None:
         except ValueError:
             metadata.uuid = b""
         if len(metadata.uuid) != 16:
-            raise MetadataError(f"line {block.line}: the trace's uuid is none")
+            raise MetadataError(f"line {block.line}: the trace's uuid is malformed")
     header = _give_roles(block.structure("packet.header"), _HEADER_ROLES)
     members = tuple(
         (name, Bytes(16, roles=frozenset({"metadata-stream-uuid"})))
@@ -348,7 +348,7 @@ class _Parser:
         if word.text in ("-", "+") and word.kind == "mark":
             number = self._take()
             if number.kind != "number":
-                self._refuse("a number is missing behind its sign")
+                self._refuse("a number is missing after its sign")
             sign = "-" if word.text == "-" else ""
             return Word("number" if not sign else "signed", sign + number.text, word.line)
         if word.kind == "mark" or word.kind == "end":
@@ -433,7 +433,7 @@ class _Parser:
         alignment = _check_alignment(block.number("align", default), line)
         base = _BASES.get(block.text("base", "10"))
         if base is None:
-            raise MetadataError(f"line {line}: {block.text('base')!r} is no base of numbers")
+            raise MetadataError(f"line {line}: {block.text('base')!r} is not a base of numbers")
         clock = block.text("map")
         return Integer(
             size,
@@ -596,13 +596,13 @@ class _Parser:
         if word.kind == "signed":
             return -Word("number", word.text[1:], word.line).number()
         if word.kind not in ("number", "character"):
-            self._refuse(f"{word.text!r} is no number")
+            self._refuse(f"{word.text!r} is not a number")
         return word.number()
 
 
 def _check_alignment(alignment: int, line: int) -> int:
     if alignment < 1 or alignment & (alignment - 1) or alignment > 1 << 20:
-        raise MetadataError(f"line {line}: an alignment of {alignment} bits is no power of two")
+        raise MetadataError(f"line {line}: an alignment of {alignment} bits is not a power of two")
     return alignment
 
 
@@ -616,5 +616,5 @@ def _read_flag(block: _Block, name: str) -> bool:
 def _read_order(block: _Block) -> bool | None:
     word = block.text("byte_order", "native")
     if word not in ("native", "le", "be", "network"):
-        raise MetadataError(f"line {block.line}: {word!r} is no byte order")
+        raise MetadataError(f"line {block.line}: {word!r} is not a byte order")
     return None if word == "native" else word != "le"

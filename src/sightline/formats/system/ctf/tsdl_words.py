@@ -53,7 +53,7 @@ def split_words(text: str) -> Iterator[Word]:
         found = _WORD.match(text, at)
         if found is None:
             raise MetadataError(
-                f"line {line}: {text[at : at + 20].split()[0]!r} is no word of TSDL"
+                f"line {line}: {text[at : at + 20].split()[0]!r} is not a word of TSDL"
             )
         kind, word = found.lastgroup or "", found.group()
         if kind in ("text", "character"):
@@ -69,7 +69,7 @@ def _read_digits(digits: str, base: int) -> int:
     try:
         return int(digits, base)
     except ValueError:
-        raise MetadataError(f"{digits!r} is no number") from None
+        raise MetadataError(f"{digits!r} is not a number") from None
 
 
 def _unescape(text: str) -> str:

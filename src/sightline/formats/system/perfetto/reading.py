@@ -180,7 +180,7 @@ def _check_packets(counted: CountedPackets) -> list[Quality]:
         if count
     ]
     if counted["is_broken"] or counted["unread"]:
-        text = "the trace is cut off, or damaged at a place behind which nothing can be read"
+        text = "the trace is cut off, or damaged at a place after which nothing can be read"
         notes.append(Quality("cut_off", "error", text))
     if counted["is_too_long"]:
         text = "the trace unpacks to far more than its size allows: the rest was not read"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sightline.core.metric_names import name_metric
 from sightline.record.monitor.sources import NoSource
 
-_MOST = 1 << 20  # bytes of a line or a backlog; more is no monitor's output
+_MOST = 1 << 20  # bytes of a line or a backlog; more is not a monitor's output
 _PATIENCE_S = 2
 
 

@@ -27,7 +27,7 @@ class HostSource:
         self._times: Any = None
 
     def list_devices(self) -> list[Device]:
-        """None: the host is no device."""
+        """None: the host is not a device."""
         return []
 
     def close(self) -> None:

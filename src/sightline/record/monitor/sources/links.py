@@ -38,7 +38,7 @@ class LinkSource:
         ]
 
     def list_devices(self) -> list[Device]:
-        """None: a port is no device."""
+        """None: a port is not a device."""
         return []
 
     def close(self) -> None:

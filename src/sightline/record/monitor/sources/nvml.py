@@ -353,7 +353,7 @@ class NvmlSource:
         energy = reading.values.get("energy")
         if energy is not None:
             if energy < gpu.energy:
-                text = "the energy counter went back: the driver was loaded anew"
+                text = "the energy counter went back: the driver was reloaded"
                 answer.events.append(Event(wall_ns, "counter-reset", gpu.entity, text))
             gpu.energy = energy
         _add_total(reading.values)

@@ -47,7 +47,7 @@ class RaplSource:
         self._zones = [_Zone(folder) for folder in folders]
 
     def list_devices(self) -> list[Device]:
-        """None: a CPU is no device here."""
+        """None: a CPU is not a device here."""
         return []
 
     def close(self) -> None:

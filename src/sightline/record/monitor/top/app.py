@@ -220,7 +220,7 @@ class TopApp(App[None]):
         self._is_paused = not self._is_paused
         self.clear_notifications()
         if self._is_paused:
-            self.notify("The screen stands still; space goes on.", title="Paused", timeout=3600)
+            self.notify("Paused; press space to go on.", title="Paused", timeout=3600)
         self.draw()
 
     def action_legend(self) -> None:

@@ -21,7 +21,7 @@ Fix
     MFMA intrinsics; tl.dot in Triton.
 
 False positives
-    Stencils, polynomials and other work of multiply-adds that is no matrix product.
+    Stencils, polynomials and other work of multiply-adds that is not a matrix product.
 
 References
     AMD CDNA 3 white paper, table of peak rates; ROCm Compute Profiler, "MFMA Utilization".

@@ -14,7 +14,7 @@ Evidence
 Threshold
     Theoretical occupancy < 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy); both
     throughputs recorded, and under 60 % of their peaks (the same tool's rule SOLBottleneck), as low
-    occupancy alone is no harm; a grid that does not fit at once. Estimate: 1 − occupancy, not more
+    occupancy alone is not harm; a grid that does not fit at once. Estimate: 1 − occupancy, not more
     than what is left to the speed of light; global.
 
 Fix

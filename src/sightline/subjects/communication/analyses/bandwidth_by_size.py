@@ -19,10 +19,10 @@ from sightline.timeline.collectives import bus_factor, list_collectives
 
 ANALYSIS = Analysis(
     "bandwidth_by_size",
-    "Which bandwidth do collectives reach at which size?",
+    "What bandwidth do collectives reach at each size?",
     (
         text("source", "benchmark, or recording", required=True),
-        text("op", "all_reduce, all_gather, ...; null where a log does not tell"),
+        text("op", "all_reduce, all_gather, ...; null where a log does not show"),
         number("group_size", "ranks that take part"),
         text("link", "slowest link between them: machine or network"),
         text("placement", "of a benchmark: out-of-place or in-place"),

@@ -23,7 +23,8 @@ ANALYSIS = Analysis(
         duration("exposed_comm_ns", "communication was running without compute"),
         duration("copy_ns", "copies or memsets were running"),
         duration(
-            "copy_overlap_ns", "copies or memsets were running beside compute or communication"
+            "copy_overlap_ns",
+            "copies or memsets were running while compute or communication was running",
         ),
         pct("copy_overlap_pct", "copy_overlap_ns, % of copy_ns; null without copies"),
     ),

@@ -64,7 +64,7 @@ def advise_overlap(run: Run) -> str:
     return choose_fix(run, _NEUTRAL, jax=_JAX)
 
 
-_NEUTRAL = "start communication earlier, beside computing that does not need it, or send less"
+_NEUTRAL = "start communication earlier, during computing that does not need it, or send less"
 _JAX = (
     "let XLA hide it behind computing: XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true; "
     "or send less"

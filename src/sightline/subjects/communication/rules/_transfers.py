@@ -66,7 +66,7 @@ def find_best_rate(run: Run) -> Rate | None:
 
 
 def describe_waiting(run: Run) -> str | None:
-    """Of one rank alone: that most of it is no transfer, since like operations take far less.
+    """Of one rank alone: that most of it is not a transfer, since like operations take far less.
 
     A collective's kernel runs from its rank's arrival on. Of like ones the fastest waited least:
     what the others take longer is waiting, or another's traffic. Where sizes are not known the

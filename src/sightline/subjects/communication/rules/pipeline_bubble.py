@@ -11,7 +11,7 @@ Evidence
     Exposed time of send and receive kernels (`sightline stats comm_exposure`) that were launched
     from a send or receive; an all-to-all runs the same kernel and is left to
     exposed-communication. How much of it is
-    transfer and how much waiting the recording does not tell. The gain is a replay without them:
+    transfer and how much waiting the recording does not show. The gain is a replay without them:
     what a pipeline without bubbles could give at most.
 
 Threshold
@@ -22,7 +22,7 @@ Fix
     of equal cost.
 
 False positives
-    Send and receive that are no pipeline, such as expert exchange or halo exchange.
+    Send and receive that are not pipelines, such as expert exchange or halo exchange.
 
 References
     Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters" (2021).

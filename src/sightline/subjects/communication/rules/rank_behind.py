@@ -86,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix="ask RAS again; if it says the same, see that process' log, or  "
             + choose_fix(run, NATIVE_STACKS, python=PYTHON_STACKS),
-            verify="sightline stats communicator_progress AFTER: nobody is behind",
+            verify="sightline stats communicator_progress AFTER: no rank is behind",
             cause="the process died, is stuck, or went another way in the program",
             sources=("NVIDIA NCCL user guide: RAS",),
         ),

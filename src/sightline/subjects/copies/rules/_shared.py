@@ -39,7 +39,7 @@ _SEND_ONCE = (
     "send it from or to pinned memory, or in parts while the GPU still computes; where host and "
     "GPU share their memory (integrated GPUs, APUs), do not copy at all"
 )
-_MOST_ONCE = 2  # copies of one kind that are no loop's (ours)
+_MOST_ONCE = 2  # copies of one kind that are not loops's (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
 
@@ -207,7 +207,7 @@ def _drop_leading(run: Run, copies: pl.DataFrame) -> pl.DataFrame:
 def separate_calls(run: Run, nodes: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """The nodes with no time between these copies' calls and the calls before them.
 
-    What the system kept the thread from is no work for them.
+    What the system kept the thread from is not work for them.
     """
     whole = select_calls_of(nodes, select_ops(nodes, ids))
     held = measure_in_ranges(nodes, list_system_waits(run), ["rank", "pid", "tid"])

@@ -120,7 +120,7 @@ def check(run: Run) -> Iterator[Finding]:
                         else []
                     ),
                     f"kernels run in {format_count(count_groups(run))} groups, with copies before "
-                    "and behind",
+                    "and after",
                 ],
                 rows=mine.rows,
                 where=mine.where("mapping"),

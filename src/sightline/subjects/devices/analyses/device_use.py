@@ -64,7 +64,7 @@ ANALYSIS = Analysis(
         real("temperature_end_c", "temperature at the end", "C"),
         real(
             "warming_c_per_min",
-            "slope of the last third; null where whole degrees do not tell",
+            "slope of the last third; null where whole degrees do not show",
             "C/min",
         ),
     ),

@@ -16,7 +16,10 @@ def data(view: View) -> list[Block]:
     """A table of GPUs, what happened to them, and one plot for each metric and device."""
     found = make_counter_blocks(view)
     if not found:
-        raise MissingDataError("no counters", why="no counter was recorded over time")
+        why = "no counter was recorded over time"
+        if view.run.rows("counters"):
+            why = "the counters have no time on the timeline's clock (sightline sql has them)"
+        raise MissingDataError("no counters", why=why)
     found = [*_make_tables(view), *found]
     more = note_left_out(view)
     if more:

@@ -10,7 +10,7 @@ Why it hurts
 
 Evidence
     Means of the device's counters over the time in which it was busy (`sightline stats
-    device_use`). Counters do not tell how much of the work is matrix products, so no gain is told:
+    device_use`). Counters do not show how much of the work is matrix products, so no gain is told:
     a recording of the program does.
 
 Threshold
@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *(write_use(row) for row in found[:5]),
-                "how much of the work is matrix products, counters do not tell",
+                "how much of the work is matrix products, counters do not show",
             ],
             where={
                 "ranks": sorted({row["rank"] for row in found}),

@@ -10,7 +10,7 @@ Why it hurts
 
 Evidence
     Means of the device's counters over the time in which it was busy (`sightline stats
-    device_use`). The counters do not tell how many of the bytes were needed, so no gain is told.
+    device_use`). The counters do not show how many of the bytes were needed, so no gain is told.
 
 Threshold
     Busy as in idle-tensor-cores. DRAM active at 60 % and more (Nsight Compute's speed-of-light
@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *(write_use(row) for row, *_ in found[:5]),
-                "how many of the bytes were needed, counters do not tell",
+                "how many of the bytes were needed, counters do not show",
             ],
             where={
                 "ranks": sorted({row["rank"] for row, *_ in found}),

@@ -63,7 +63,7 @@ def run(run: Run) -> pl.DataFrame:
     if work.is_empty():
         raise MissingDataError(
             "'energy_of_work' cannot be answered",
-            why="no pipe's activity was sampled beside the SM clock while a device was busy",
+            why="no pipe's activity was sampled together with the SM clock while a device was busy",
             hint="sightline watch -o gpu-history  on Hopper or later; else dcgmi dmon -e "
             "100,155,203,1002,1004,1005",
         )

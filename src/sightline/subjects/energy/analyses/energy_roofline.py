@@ -22,7 +22,7 @@ from sightline.timeline.energy_shares import share_energy
 
 ANALYSIS = Analysis(
     "energy_roofline",
-    "What does each operator pay in joules for an operation and a byte?",
+    "How many joules does each operator take per operation and per byte?",
     (
         RANK,
         number("device_id", "device", required=True),

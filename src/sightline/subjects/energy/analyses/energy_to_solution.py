@@ -64,7 +64,7 @@ ANALYSIS = Analysis(
 def run(run: Run, *, units: int, flop: str, g_per_kwh: str) -> pl.DataFrame:
     """GPUs in order, their sum, the parts of the host, their sum, and the sum of both."""
     if units < 0:
-        raise RequestError(f"{units} is no number of units", hint="--set units=120000")
+        raise RequestError(f"{units} is not a number of units", hint="--set units=120000")
     grid, work = _read_amount("g_per_kwh", g_per_kwh), _read_amount("flop", flop)
     gpus = _sum_meters(list_meters(run))
     host = _sum_meters(list_host_meters(run))
@@ -90,7 +90,7 @@ def _read_amount(name: str, value: str) -> float | None:
     except ValueError:
         number = -1.0
     if not isfinite(number) or number <= 0:
-        raise RequestError(f"{value!r} is no value for {name}", why="it wants a number above 0")
+        raise RequestError(f"{value!r} is not a value for {name}", why="it takes a number above 0")
     return number
 
 

@@ -52,7 +52,7 @@ from sightline.subjects.energy.rules._shared import (
 )
 from sightline.timeline.device_use import SEEMING, measure_all
 
-RULE = Rule("busy-but-idle", "Busy by nvidia-smi, idle in truth")
+RULE = Rule("busy-but-idle", "Busy by nvidia-smi, idle in fact")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -76,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
             [
                 *describe_devices(found),
                 write_bounds(found),
-                "what the GPU draws when idle is not in the recording, so no gain is told"
+                "what the GPU draws when idle is not in the recording, so no gain is estimated"
                 if parked is None
                 else f"an idle GPU draws {parked['power_w']:.0f} W here",
             ],

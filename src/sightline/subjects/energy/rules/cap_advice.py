@@ -11,7 +11,7 @@ Evidence
     Two or more power limits in the recording of one GPU, each for a minute and more of busy time,
     with the joules for each cycle of its busiest pipe (`sightline stats energy_of_work`). The gain
     is what the work done at the costlier limit would have saved at the other, with the bounds of
-    the meter that favour it least. How much longer it takes is told, too.
+    the meter that favor it least. How much longer it takes is told, too.
 
     No limit is judged that was not recorded. Where the memory's traffic for each cycle differs by
     more than a tenth, it was other work, and nothing is said.
@@ -55,7 +55,7 @@ from sightline.subjects.energy.rules._shared import (
 )
 from sightline.timeline.device_use import BUSY, DEVICE, measure_all
 
-RULE = Rule("cap-advice", "A lower limit took less for the same work")
+RULE = Rule("cap-advice", "A lower power limit took less energy")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         ),
         price=price_energy(run, cost, gain),
         method="the recorded work at the recorded limit that took least, by the meter's bounds "
-        "that favour it least",
+        "that favor it least",
         confidence=rate_confidence(choices),
     )
 

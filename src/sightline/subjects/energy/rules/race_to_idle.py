@@ -23,7 +23,7 @@ Fix
     nvidia-smi -lgc MHZ (lock the clock; -rgc gives it back), or a power limit.
 
 False positives
-    Answers that are waited for: what ends a request later is no pause that nobody needs.
+    Answers that are waited for: what ends a request later is not a pause that nobody needs.
 
 References
     Le Sueur and Heiser, "Slow Down or Sleep, That is the Question" (USENIX ATC 2011); NVIDIA NVML
@@ -104,13 +104,13 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         "and fits into the time.",
         show_stretches(rows.filter(pl.col("state") == BUSY), list_evidence(choices, "MHz")),
         Advice(
-            fix=f"nvidia-smi -lgc {best:.0f}, if nobody waits for the end of each burst",
+            fix=f"nvidia-smi -lgc {best:.0f}, if nothing waits for the end of each burst",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
             cause="the last part of the clock costs the most energy",
             sources=("NVML API Reference: nvmlDeviceSetGpuLockedClocks",),
         ),
         price=price_energy(run, cost, gain),
         method="the recorded work at the recorded clock that took least, by the meter's bounds "
-        "that favour it least; idle power is left out",
+        "that favor it least; idle power is left out",
         confidence=rate_confidence(choices),
     )

@@ -11,6 +11,7 @@ from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.diagnosis.build import Advice, Evidence, build_finding, grade_severity
+from sightline.subjects.host.rules._there import There, find_there
 from sightline.timeline.host_parts import (
     COMMUNICATE,
     ELSEWHERE,
@@ -28,12 +29,21 @@ WAITING_PCT = 10.0
 
 @dataclass(frozen=True)
 class Blocked:
-    """Time of main threads: of all ranks, of the worst rank, and in % of all windows."""
+    """Time of main threads: of all ranks, of the worst rank, in % of all windows, and on which.
+
+    `each` has a row per rank: rank, ns.
+    """
 
     cost_ns: int
     worst_ns: int
     pct: float
-    ranks: list[int | None]
+    there: There
+    each: pl.DataFrame
+
+    @property
+    def ranks(self) -> list[int | None]:
+        """The ranks that lose much of what the worst one does."""
+        return self.there.ranks
 
 
 def measure_queued(run: Run) -> Blocked | None:
@@ -68,9 +78,14 @@ def measure_share(
     each = list_shares(run, pct, known, most)
     if each.is_empty():
         return None
+    return sum_blocked(run, each)
+
+
+def sum_blocked(run: Run, each: pl.DataFrame) -> Blocked:
+    """What ranks lost (rank, ns), together."""
     cost = sum_column(each, "ns")
-    ranks = each.filter(pl.col("ns") > 0).get_column("rank").sort().to_list()
-    return Blocked(cost, find_largest(each, "ns"), 100 * cost / sum_host_windows(run), ranks)
+    pct = 100 * cost / sum_host_windows(run)
+    return Blocked(cost, find_largest(each, "ns"), pct, find_there(run, each), each)
 
 
 def list_shares(

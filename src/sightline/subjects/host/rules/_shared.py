@@ -17,13 +17,13 @@ from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns
 from sightline.diagnosis.build import (
-    CRITICAL_PCT,
     MAX_ROWS,
     Advice,
     Evidence,
     build_finding,
     grade_severity,
 )
+from sightline.subjects.host.rules._there import There, find_there
 from sightline.timeline.host_parts import list_segments, list_windows, sum_host_windows
 
 # TraceLens agent, 2026-08: kernels under 10 µs are short; so much a call from Python takes itself.
@@ -36,21 +36,21 @@ class Share:
 
     `pct` is of all windows, `worst_ns` the time of the rank that has most of it: of its window that
     share which these segments have of an undisturbed one, without the recording's own work.
+    `there` are the ranks that have much of it, and its share of their windows.
     """
 
     segments: pl.DataFrame
     cost_ns: int
     worst_ns: int
     pct: float
+    there: There
 
     @property
     def where(self) -> dict[str, Any]:
         """The ranks that have much of what the worst one has, and the longest as time ranges."""
         spans = self.segments.sort("own_ns", "start_ns", descending=[True, False]).head(MAX_ROWS)
-        each = self.segments.group_by("rank").agg(pl.col("own_ns").sum())
-        much = 100 * pl.col("own_ns") >= CRITICAL_PCT * pl.col("own_ns").max()
         return {
-            "ranks": each.filter(much).get_column("rank").sort().to_list(),
+            "ranks": self.there.ranks,
             "time_ranges": spans.select("start_ns", "end_ns").rows(),
         }
 
@@ -59,7 +59,8 @@ def take_share(run: Run, segments: pl.DataFrame) -> Share:
     """How much of the windows these segments are."""
     cost = sum_column(segments, "own_ns")
     pct = 100 * cost / sum_host_windows(run)
-    return Share(segments, cost, _find_worst(run, segments), pct)
+    there = find_there(run, segments.group_by("rank").agg(ns=pl.col("own_ns").sum()))
+    return Share(segments, cost, _find_worst(run, segments), pct, there)
 
 
 def _find_worst(run: Run, segments: pl.DataFrame) -> int:

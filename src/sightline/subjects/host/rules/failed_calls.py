@@ -99,7 +99,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield _remark_on_trials(failed, count, launched)
         return
     look = (
-        "check what each call returns, and cudaGetLastError() behind each launch; "
+        "check what each call returns, and cudaGetLastError() after each launch; "
         "compute-sanitizer names the access that is not allowed"
     )
     yield build_finding(
@@ -174,7 +174,7 @@ def _remark_on_frees(failed: pl.DataFrame, count: int) -> Finding:
     return build_finding(
         RULE,
         f"{format_several(count, 'call')} of {' and '.join(names)} failed: what was to be freed is "
-        "no pointer of the GPU's memory. That memory stays taken; what ran is not in doubt.",
+        "not a pointer to the GPU's memory. That memory stays taken; what ran is not in doubt.",
         Evidence(_list_calls(failed)),
         Advice(
             fix="free each pointer once, by the call that belongs to what made it (cudaFree for "
@@ -182,7 +182,7 @@ def _remark_on_frees(failed: pl.DataFrame, count: int) -> Finding:
             verify="sightline findings AFTER: this is gone",
             sources=("CUDA Runtime API, cudaFree",),
         ),
-        title="Memory was freed that is none",
+        title="Freed pointers that are not GPU memory",
         severity="info",
         confidence="high",
     )

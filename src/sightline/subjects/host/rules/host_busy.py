@@ -35,6 +35,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
+from sightline.subjects.host.rules._asleep import measure_queued
 from sightline.subjects.host.rules._shared import list_names, take_share
 from sightline.timeline.host_parts import KINDS, OTHER, has_only_host, list_segments, uses_device
 
@@ -64,7 +65,9 @@ def check(run: Run) -> Iterator[Finding]:
     kinds = [kind for kind, _ in KINDS] + [OTHER]
     segments = list_segments(run).filter(pl.col("part").is_in(kinds))
     share = take_share(run, segments)
-    if share.pct < BUSY_PCT:
+    # An operator that waits for a CPU does not compute: host-preempted says what does.
+    queued = measure_queued(run)
+    if share.pct - (queued.pct if queued else 0) < BUSY_PCT:
         return
     each = segments.group_by("part").agg(pl.col("own_ns").sum())
     top = each.sort("own_ns", "part", descending=[True, False]).head(MAX_ROWS)

@@ -37,9 +37,10 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_pct
+from sightline.core.units import format_ns
 from sightline.diagnosis.build import NOTABLE_PCT, Advice
-from sightline.subjects.host.rules._shared import list_names, report_share, take_part
+from sightline.subjects.host.rules._shared import Share, list_names, report_share, take_part
+from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import COMMUNICATE, has_only_host, list_segments
 
 RULE = Rule("host-communication", "Waiting for other ranks", finds_late_ranks=True)
@@ -57,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"Main threads spend {format_pct(share.pct)} of their time waiting in collectives.",
+        _say(run, share, late),
         [*late.lines, *list_names(share.segments)] if late else list_names(share.segments),
         Advice(
             fix="see who comes late, and why, in the recordings of all ranks; then overlap the "
@@ -68,6 +69,20 @@ def check(run: Run) -> Iterator[Finding]:
         gain_ns=late.excess_ns if late else None,
         confidence="high" if ranks > 1 else "medium",
         late_ranks=[late.rank] if late else [],
+    )
+
+
+def _say(run: Run, share: Share, late: _Late | None) -> str:
+    if late is None:
+        return f"Main threads spend {share.there.share} of their time waiting in collectives."
+    others = share.segments.filter(pl.col("rank") != late.rank)
+    there = find_there(run, others.group_by("rank").agg(ns=pl.col("own_ns").sum()))
+    if len(there.ranks) == 1:
+        who, whose = f"rank {there.ranks[0]} spends", "its"
+    else:
+        who, whose = "the others spend", "their"
+    return (
+        f"Rank {late.rank} comes late: {who} {there.share} of {whose} time waiting in collectives."
     )
 
 

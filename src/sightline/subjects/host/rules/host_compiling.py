@@ -33,13 +33,13 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct, format_several
+from sightline.core.units import format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._shared import count_steps, list_names, report_share, take_part
 from sightline.timeline.host_parts import COMPILE, has_only_host
 from sightline.timeline.iterations import list_marked_steps
 
-RULE = Rule("host-compiling", "Recompilation in steps")
+RULE = Rule("host-compiling", "Recompilation in steps", explains_lateness=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"The main thread spends {format_pct(share.pct)} of its time compiling{where}.",
+        f"{share.there.thread} spends {share.there.share} of its time compiling{where}.",
         list_names(share.segments),
         Advice(
             fix="TORCH_LOGS=recompiles names the guard that failed; mark what changes as dynamic "

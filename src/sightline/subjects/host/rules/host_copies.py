@@ -41,7 +41,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_pct
+from sightline.core.units import format_ns
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.first_calls import list_first_calls
 from sightline.subjects.host.rules._asleep import list_shares
@@ -52,6 +52,7 @@ from sightline.subjects.host.rules._shared import (
     report_share,
     take_share,
 )
+from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import (
     COPY,
     PYTHON,
@@ -61,7 +62,7 @@ from sightline.timeline.host_parts import (
     uses_device,
 )
 
-RULE = Rule("host-copies", "Copies on the CPU")
+RULE = Rule("host-copies", "Copies on the CPU", explains_lateness=True)
 
 COPIES_PCT = 10.0
 # A read of one value, by .item(): out of the host's memory it takes a microsecond. A millisecond is
@@ -87,9 +88,12 @@ def check(run: Run) -> Iterator[Finding]:
         return
     freed, lines = _measure_freed(run), list_names(share.segments)
     if cost := sum_column(freed, "ns"):
-        lines.append(f"{format_ns(cost)} behind them, in which the memory of older ones goes back")
+        lines.append(f"{format_ns(cost)} after them, in which the memory of older ones goes back")
+        copied = share.segments.select("rank", ns="own_ns")
+        each = pl.concat([copied, freed.select("rank", "ns")]).group_by("rank").sum()
         share = replace(
             share,
+            there=find_there(run, each),
             cost_ns=share.cost_ns + cost,
             worst_ns=share.worst_ns + find_largest(freed, "ns"),
             pct=share.pct + 100 * cost / sum_host_windows(run),
@@ -97,7 +101,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"The main thread spends {format_pct(share.pct)} of its time copying or allocating "
+        f"{share.there.thread} spends {share.there.share} of its time copying or allocating "
         "tensors.",
         lines,
         Advice(
@@ -114,8 +118,8 @@ def _report_waits(share: Share) -> Finding:
     found = report_share(
         RULE,
         share,
-        f"The main thread spends {format_pct(share.pct)} of its time copying to or from a GPU that "
-        "was not recorded, or waiting for it.",
+        f"{share.there.thread} spends {share.there.share} of its time copying to or from a GPU "
+        "that was not recorded, or waiting for it.",
         list_names(share.segments),
         Advice(
             fix="record the GPU, too (ProfilerActivity.CUDA or XPU; Apple's by torch.mps.profiler) "

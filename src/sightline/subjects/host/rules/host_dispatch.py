@@ -36,7 +36,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import (
@@ -60,7 +60,7 @@ from sightline.timeline.host_parts import (
 )
 from sightline.timeline.iterations import list_recorded_steps
 
-RULE = Rule("host-dispatch", "Many small operators")
+RULE = Rule("host-dispatch", "Many small operators", explains_lateness=True)
 
 DISPATCH_PCT = 20.0
 
@@ -94,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
     found = report_share(
         RULE,
         share,
-        f"The main thread spends {format_pct(share.pct)} of its time calling operators instead of "
+        f"{share.there.thread} spends {share.there.share} of its time calling operators instead of "
         f"computing: {format_count(small.len())} of {format_count(each.height)} operators are "
         f"under {format_ns(SHORT_NS)}{per}.",
         [

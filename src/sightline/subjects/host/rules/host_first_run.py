@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
             where={"ranks": cold.get_column("rank").unique().sort().to_list()},
         ),
         Advice(
-            fix="warm up, then record several rounds: of a first run nobody can say what each one "
+            fix="warm up, then record several rounds: a first run does not show what each one "
             "would cost"
             if is_most
             else "leave them out of what is timed: run it once before the recording begins",

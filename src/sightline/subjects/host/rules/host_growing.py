@@ -40,9 +40,10 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import Blocked, report_blocked
+from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import count_step_operators, has_only_host, has_operators
 
-RULE = Rule("host-growing", "Steps that grow")
+RULE = Rule("host-growing", "Steps that grow", explains_lateness=True)
 
 LEAST_STEPS = 6
 LEAST_CORRELATION = 0.9
@@ -87,7 +88,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     row = each.sort("lost_ns", descending=True).row(0, named=True)
     cost, whole = sum_column(each, "lost_ns"), max(sum_column(steps, "ns"), 1)
-    lost = Blocked(cost, row["lost_ns"], 100 * cost / whole, each.get_column("rank").to_list())
+    ranks = each.select("rank", ns="lost_ns")
+    lost = Blocked(cost, row["lost_ns"], 100 * cost / whole, find_there(run, ranks), ranks)
     yield report_blocked(
         RULE,
         lost,

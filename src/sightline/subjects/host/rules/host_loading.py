@@ -40,14 +40,14 @@ from sightline.core.algebra.lookup import match_names
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_pct, format_several
+from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import Share, list_names, report_share, take_part
 from sightline.timeline.host_parts import LOAD, has_only_host, list_windows
 from sightline.timeline.host_ranges import LOADING
 from sightline.timeline.step_usage import sum_usage
 
-RULE = Rule("host-loading", "Loading data on the main thread")
+RULE = Rule("host-loading", "Loading data on the main thread", explains_lateness=True)
 
 LOADING_PCT = 10.0
 _ALONE = r"_SingleProcessDataLoaderIter"
@@ -77,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"The main thread spends {format_pct(share.pct)} of its time {what}.",
+        f"{share.there.thread} spends {share.there.share} of its time {what}.",
         [
             f"{count}, the longest {format_ns(longest)}",
             *list_names(inside),

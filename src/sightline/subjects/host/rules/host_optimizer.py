@@ -48,7 +48,7 @@ from sightline.subjects.host.rules._shared import (
 )
 from sightline.timeline.host_parts import OPTIMIZE, has_only_host
 
-RULE = Rule("host-optimizer", "An optimizer step of many small operators")
+RULE = Rule("host-optimizer", "An optimizer step of many small operators", explains_lateness=True)
 
 OPTIMIZER_PCT = 10.0
 LEAST_OPERATORS = 50

@@ -41,7 +41,7 @@ from sightline.subjects.host.rules._asleep import measure_share, report_blocked
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.step_usage import sum_usage
 
-RULE = Rule("host-page-faults", "Page faults in each step")
+RULE = Rule("host-page-faults", "Page faults in each step", explains_lateness=True)
 
 FAULT_NS = 2_500
 PAGE_BYTES = 4096

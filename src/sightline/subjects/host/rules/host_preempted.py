@@ -43,7 +43,7 @@ from sightline.subjects.host.rules._asleep import (
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.step_usage import sum_usage
 
-RULE = Rule("host-preempted", "The main thread waits for a CPU")
+RULE = Rule("host-preempted", "The main thread waits for a CPU", explains_lateness=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -59,10 +59,16 @@ def check(run: Run) -> Iterator[Finding]:
         lines.append(
             f"the process itself keeps {row['cpus']:.2f} of its {row['usable_cpus']} CPUs busy"
         )
+    on_waking = (row["queued_pct"] or 0) * (1 - (row["preempted_ratio"] or 0))
+    if row["preempted_ratio"] is not None and on_waking >= 1:
+        lines.append(
+            f"for {format_pct(on_waking)} more it has no CPU when it wakes, which counts as sleep"
+        )
     yield report_blocked(
         RULE,
         queued,
-        f"The main thread is ready to run and has no CPU for {format_pct(queued.pct)} of its time.",
+        f"{queued.there.thread} is ready to run and has no CPU for "
+        f"{queued.there.share} of its time.",
         lines,
         Advice(
             fix="see who else runs (top, pidstat), and keep it off these CPUs: taskset, cpusets, a "

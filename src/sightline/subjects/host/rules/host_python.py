@@ -33,12 +33,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import polars as pl
+
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import measure_queued, measure_unexplained_sleep
 from sightline.subjects.host.rules._shared import list_names, report_share, take_share
+from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import has_only_host, has_operators, list_long_python
 
 RULE = Rule("host-python", "Long stretches without an operator", explains_lateness=True)
@@ -52,19 +54,24 @@ def check(run: Run) -> Iterator[Finding]:
         return
     share = take_share(run, list_long_python(run))
     slept = measure_unexplained_sleep(run)
+    each = share.segments.group_by("rank").agg(ns=pl.col("own_ns").sum())
     for other in (slept, measure_queued(run)):  # host-waiting and host-preempted speak for these
         if other is not None:
+            each = each.join(other.each, on="rank", how="left", suffix="_off", nulls_equal=True)
+            left = (pl.col("ns") - pl.col("ns_off").fill_null(0)).clip(0)
+            each = each.select("rank", ns=left)
             share = replace(
                 share,
                 cost_ns=max(share.cost_ns - other.cost_ns, 0),
                 worst_ns=max(share.worst_ns - other.worst_ns, 0),
                 pct=max(share.pct - other.pct, 0.0),
+                there=find_there(run, each),
             )
     if share.pct < PYTHON_PCT:
         return
     runs = slept is not None or bool((share.segments.get_column("layer") == "python").any())
     lines = list_names(share.segments)
-    spent = f"for {format_pct(share.pct)} of its time"
+    spent = f"for {share.there.share} of its time"
     does = f"runs Python and no operator {spent}."
     if not runs:
         does = f"is in no operator {spent}: it runs Python, or waits."
@@ -72,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"The main thread {does}",
+        f"{share.there.thread} {does}",
         lines,
         Advice(
             fix="do it with operators on whole tensors, once before the loop, or in a worker",

@@ -34,12 +34,11 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import list_names, report_share, take_share
 from sightline.timeline.host_parts import RANDOM, has_only_host, list_segments, uses_device
 
-RULE = Rule("host-random", "Random numbers drawn on the CPU")
+RULE = Rule("host-random", "Random numbers drawn on the CPU", explains_lateness=True)
 
 RANDOM_PCT = 10.0
 
@@ -56,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_share(
         RULE,
         share,
-        f"The main thread spends {format_pct(share.pct)} of its time drawing random numbers on "
+        f"{share.there.thread} spends {share.there.share} of its time drawing random numbers on "
         "the CPU" + (", for a program that uses a GPU." if on_gpu else "."),
         list_names(share.segments),
         Advice(

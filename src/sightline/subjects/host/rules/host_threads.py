@@ -46,7 +46,7 @@ from sightline.subjects.host.rules._asleep import (
 from sightline.timeline.host_parts import has_only_host
 from sightline.timeline.step_usage import sum_usage
 
-RULE = Rule("host-threads", "More threads than CPUs")
+RULE = Rule("host-threads", "More threads than CPUs", explains_lateness=True)
 
 
 def check(run: Run) -> Iterator[Finding]:

@@ -52,7 +52,7 @@ from sightline.timeline.host_parts import has_only_host, list_long_python
 from sightline.timeline.step_usage import sum_sleeps, sum_usage
 
 LEAST_SAMPLES = 10  # a share of fewer says little (ours)
-RULE = Rule("host-waiting", "The main thread sleeps")
+RULE = Rule("host-waiting", "The main thread sleeps", explains_lateness=True)
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -71,8 +71,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         slept,
-        f"The main thread sleeps for {format_pct(slept.pct)} of its time: it waits for a file, a "
-        "lock, the network or another process, and not for data or other ranks.",
+        f"{slept.there.thread} sleeps for {slept.there.share} of its time: it waits for "
+        "a file, a lock, the network or another process, and not for data or other ranks.",
         lines,
         Advice(
             fix="move what it waits for to another thread or process, or do it once instead of "

@@ -182,8 +182,8 @@ def _report_waiting(hot: HotStacks, ran: pl.DataFrame, waits: pl.DataFrame) -> F
 def _advise(top: dict[str, Any]) -> str:
     if top["layer"] == "python":
         return (
-            "do what it loops over in fewer, larger calls (whole arrays with NumPy, whole texts), "
-            "compile it (Numba, Cython), or do it less often"
+            "do what it loops over in fewer, larger calls (whole arrays with NumPy, whole "
+            "strings), compile it (Numba, Cython), or do it less often"
         )
     if top["line"] is not None:
         return "look at that line, and at what it reads and in which order"

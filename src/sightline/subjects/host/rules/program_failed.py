@@ -62,18 +62,18 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _note_end(run, text)
         return
     if _INTERRUPTED.search(text):
-        fix = "let it run until it computes (what it waited for stands in its last lines)"
+        fix = "let it run until it computes (its last lines say what it waited for)"
     elif _MEMORY.search(text):
         fix = _OF_PYTORCH if "torch" in text else choose_fix(run, _OF_ANY, pytorch=_OF_PYTORCH)
     elif _MISSING.search(text):
         fix = "install or build what is missing, where the program is recorded"
     else:
-        fix = "mend the error"
+        fix = "fix the error"
     yield build_finding(
         RULE,
         f"{capitalize(text).rstrip('.')}. What was recorded is the beginning of a "
         "program that failed.",
-        Evidence([], where={TOO_LITTLE: "the program failed: nothing shows that this comes again"}),
+        Evidence([], where={TOO_LITTLE: "the program failed: nothing shows that this recurs"}),
         Advice(
             fix=f"{fix}; then record again",
             verify="sightline findings AFTER: this is gone",
@@ -96,7 +96,7 @@ def _note_end(run: Run, text: str) -> Iterator[Finding]:
         f"{format_several(run.rows('device_ops'), 'GPU operation')} by then, which the other "
         "findings are about.",
         Evidence([]),
-        Advice(fix="mend the error", verify="sightline findings AFTER: this is gone"),
+        Advice(fix="fix the error", verify="sightline findings AFTER: this is gone"),
         severity="info",
         confidence="high",
     )

@@ -42,7 +42,7 @@ ANALYSIS = Analysis(
         Param("threshold_ns", 0, "leave out gaps that are not longer than this", "ns"),
         Param("micro_ns", MICRO_NS, "gaps of queued work shorter than this are micro_gap", "ns"),
     ),
-    notes=("Gaps are of the device as a whole: a stream without work is no gap.",),
+    notes=("Gaps are of the device as a whole: a stream without work is not a gap.",),
 )
 
 _BY = ["rank", "device_id"]

@@ -79,7 +79,7 @@ ANALYSIS = Analysis(
     params=(
         Param("micro_ns", MICRO_NS, "waits of queued work shorter than this are micro_gap", "ns"),
     ),
-    notes=("Gaps are of the device as a whole: a stream without work is no gap.",),
+    notes=("Gaps are of the device as a whole: a stream without work is not a gap.",),
 )
 
 

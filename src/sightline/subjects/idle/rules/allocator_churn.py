@@ -14,7 +14,7 @@ Evidence
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). A few calls of over 80 ms that take 90 % of
-    the time are no churn, but the set-up of the GPU and its libraries at first use, and are called
+    the time are not churn, but the set-up of the GPU and its libraries at first use, and are called
     that.
 
 Fix

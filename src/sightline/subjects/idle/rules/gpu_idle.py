@@ -202,13 +202,13 @@ def _tell_pass(found: Finding, reading: HostPass) -> Finding:
         f"{faults} take at most {format_ns(reading.faults_ns)} of it, and cudaMemPrefetchAsync to "
         "cudaCpuDeviceId beforehand saves no more: the rest is the host's own work"
     )
-    last = ["it comes behind the last kernel: it happens once"] if reading.is_last else []
+    last = ["it comes after the last kernel, and happens once"] if reading.is_last else []
     return replace(
         found,
         title="The host works through unified memory",
         evidence=(line, *found.evidence[:1], *last),
         confidence="medium",
-        where={**found.where, **({ONCE: "behind the last kernel"} if reading.is_last else {})},
+        where={**found.where, **({ONCE: "after the last kernel"} if reading.is_last else {})},
     )
 
 

@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
         "GPU.",
         Evidence(lines, where={NO_WORK: True}),
         Advice(
-            fix="check each launch (cudaGetLastError behind it, compute-sanitizer): a binary for "
+            fix="check each launch (cudaGetLastError after it, compute-sanitizer): a binary for "
             "another architecture, too many threads or too much shared memory make it fail without "
             "a word; what the program measured of them is not valid"
             if launches
@@ -123,7 +123,7 @@ def _say_too_little(run: Run) -> Finding:
         RULE,
         f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is "
         "start-up.",
-        Evidence(lines, where={TOO_LITTLE: "too little ran: nothing shows that it comes again"}),
+        Evidence(lines, where={TOO_LITTLE: "too little ran: nothing shows that it recurs"}),
         Advice(
             fix="record a problem of real size, several times over after a warm-up",
             verify="sightline stats kernels AFTER",

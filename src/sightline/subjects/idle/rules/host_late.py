@@ -96,7 +96,7 @@ _KEEP_PAGES = (
 
 # What CPython acquires a lock with that has a timeout (Python/thread_pthread.h).
 _TIMED_WAIT = r"^(?:sem_(?:timed|clock)wait|pthread_cond_(?:timed|clock)wait)$"
-_LEAST_BATCHES = 5  # fewer are no loop (ours)
+_LEAST_BATCHES = 5  # fewer are not loops (ours)
 _HANDS_OVER = (
     "a copy to the GPU follows each wait: the loader's thread that pins memory hands over a batch"
 )
@@ -209,7 +209,7 @@ def _describe(run: Run, mine: Claim, runtime: Runtime | None) -> Iterator[Findin
             title="The program waits for input",
             severity="info",
             gain=Price(0, "ns"),
-            fix="nothing to speed up: somebody or another program has to answer; leave it out of "
+            fix="nothing to speed up: a person or another program has to answer; leave it out of "
             "the measured part",
         )
     yield from keep_notable(run, found)

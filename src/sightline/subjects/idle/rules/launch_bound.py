@@ -17,7 +17,7 @@ Evidence
 
 Threshold
     Late idle over 15 % of the window (TraceLens agent, 2026-08: idle flagged above 15 %), most of
-    it in gaps of up to ten usual launch intervals (longer ones are no pace, but something that the
+    it in gaps of up to ten usual launch intervals (longer ones are not pace, but something that the
     host did once: host-late), and launches further apart than kernels are long. It may affect
     only a part of each step: then the queue is empty at fewer than half of the launches.
 
@@ -141,7 +141,7 @@ def check(run: Run) -> Iterator[Finding]:
                 julia="launch less often: fuse broadcasts (one expression with dots), or capture "
                 "the loop (CUDA.@captured)",
                 kokkos="launch less often: merge parallel_for regions, or Kokkos::Graph",
-                openacc="merge regions, and let them run behind each other (async)",
+                openacc="merge regions, and let them run one after another (async)",
                 scripted="launch less often: fuse kernels (cupy.fuse, one kernel of your own), or "
                 "capture a graph",
                 vllm="let vLLM replay its CUDA graphs: no --enforce-eager, and "
@@ -149,7 +149,7 @@ def check(run: Run) -> Iterator[Finding]:
                 sglang="let SGLang replay its CUDA graphs: no --disable-cuda-graph, and a "
                 "--cuda-graph-max-bs that covers your batches; or more requests at once",
                 jax="put more of the step under one jax.jit, and loops into jax.lax.scan",
-                openmp="merge target regions, and let them run behind each other (nowait, depend)",
+                openmp="merge target regions, and let them run one after another (nowait, depend)",
                 native="capture the launches once (cudaStreamBeginCapture) and replay them as a "
                 "CUDA graph, or merge kernels",
             ),

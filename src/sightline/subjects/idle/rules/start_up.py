@@ -63,7 +63,7 @@ from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
 RULE = Rule("start-up", "Start-up")
 
-_NAMES = {"start-up": "Start-up", "tail": "What comes behind the steps"}
+_NAMES = {"start-up": "Start-up", "tail": "What comes after the steps"}
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -85,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         share = format_pct(100 * ns / whole)
         found = build_finding(
             RULE,
-            f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is no "
+            f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is not "
             f"part of the {format_several(steps, 'step')} that repeat."
             + (f" Most of it: {begin_lower(main.title)}." if main else ""),
             Evidence(list(list_parts(part, found_by_rule, copy)), where={SEGMENT: name}),
@@ -135,7 +135,7 @@ def _check_cold(run: Run) -> Iterator[Finding]:
         f"first time. All the rest is {rest}, and nothing in it repeats.",
         Evidence([*lines[:MOST_LINES], *_describe_work(run)], where={SEGMENT: "start-up"}),
         Advice(
-            fix="warm up, then record several steps: of a first run nobody can say what each one "
+            fix="warm up, then record several steps: a first run does not show what each one "
             "would cost",
             verify="sightline stats steps AFTER: several, of about the same length",
             cause="loading, compiling, uploading and first calls",
@@ -159,14 +159,14 @@ def _describe_work(run: Run) -> Iterator[str]:
     )
     copied = sum_column(copies.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
     yield (
-        f"beside them the GPU worked: {format_ns(ns)} of {format_ns(sum_column(each, 'total_ns'))} "
+        f"meanwhile the GPU worked: {format_ns(ns)} of {format_ns(sum_column(each, 'total_ns'))} "
         f"in {format_count(n)} × {shorten_kernel_name(name)}"
         + (f"; {format_ns(copied)} in copies" if copied else "")
     )
 
 
 def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Finding:
-    """The remark where most of the part is no start-up: what the device did is not known."""
+    """The remark where most of the part is not a start-up: what the device did is not known."""
     return replace(
         found,
         title=f"{found.title}: not recorded",

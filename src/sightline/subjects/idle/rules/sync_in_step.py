@@ -109,16 +109,16 @@ def check(run: Run) -> Iterator[Finding]:
                 serving="let the scheduler run ahead of the GPU (asynchronous scheduling, overlap "
                 "scheduling), so that sampled tokens are read one step later",
                 julia="take CUDA.@sync, Array(x) and scalar indexing out of the loop; reduce on "
-                "the GPU and read the result seldom",
+                "the GPU and read the result rarely",
                 kokkos="take Kokkos::fence and reductions into host scalars out of the loop: "
-                "reduce into a View, and read it seldom",
-                openacc="let regions run behind each other (async, wait at the end) instead of "
+                "reduce into a View, and read it rarely",
+                openacc="let regions run one after another (async, wait at the end) instead of "
                 "waiting after each one",
                 scripted="take .get(), float(x) and synchronize() out of the loop, and test values "
                 "on the device",
                 jax="take block_until_ready(), float(x) and np.asarray(x) out of the step: JAX "
                 "runs ahead by itself",
-                openmp="let target regions run behind each other (nowait, depend) instead of "
+                openmp="let target regions run one after another (nowait, depend) instead of "
                 "waiting after each one",
                 native="take cudaDeviceSynchronize and blocking copies out of the loop; order "
                 "streams by events (cudaStreamWaitEvent), and test values on the device",

@@ -82,7 +82,7 @@ def judge_hang(job: Job) -> Verdict | None:
     if is_running(job):
         text = f"It hangs now: nothing was computed for {length} ({what})"
         fix = (
-            "look where its ranks stand:  sightline attach PID  on its node, or py-spy dump; then "
+            "see where its ranks are:  sightline attach PID  on its node, or py-spy dump; then "
             "scancel it. A dump of NCCL's flight recorder names the rank that is missing"
         )
     else:

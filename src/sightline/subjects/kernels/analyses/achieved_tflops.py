@@ -4,7 +4,7 @@ An activity of DCGM's profiling fields (1004, 1006 to 1008, 1013 to 1016) or of 
 part of the pipe's peak rate over all SMs of the device: 20 % may be a fifth of the SMs at full rate
 or all of them at a fifth (dcgm_fields.h). So it is multiplied by the peak, once: SMs x operations a
 cycle x SM clock, with the clock that was sampled at the same time. SM activity and occupancy say
-why a pipe is not busy; they are no factors. The estimate that multiplies by them, too (peak x SM
+why a pipe is not busy; they are not factors. The estimate that multiplies by them, too (peak x SM
 active x SM occupancy x tensor active), stands beside it as `product_tflops`.
 
 What a pipe was busy with is not recorded: an active cycle counts as full multiply-adds (an upper

@@ -14,7 +14,7 @@ from sightline.core.model.run import Run
 
 ANALYSIS = Analysis(
     "fused_kernels",
-    "Which operators and lines are the kernels that torch.compile generated?",
+    "From which operators and lines are the kernels that torch.compile generated?",
     (
         text("name", "the kernel", required=True),
         number("launches", "how often it ran; 0 where no timeline was recorded", required=True),

@@ -11,7 +11,7 @@ from sightline.roofline.operator_roofs import ARGUMENTS, place_operators
 
 ANALYSIS = Analysis(
     "operator_efficiency",
-    "How near does each operator come to what the GPU can do?",
+    "How close does each operator come to what the GPU can do?",
     (
         RANK,
         number("device_id", "device"),

@@ -89,7 +89,7 @@ def match_row(
     """Calls that follow each other on a thread: a pattern of the whole name for each, in order.
 
     A link that ends in ` ?`, ` *` or ` {8,}` may be absent or come so often. What has to stand
-    `before` or `after` them is no part of the match; `keep` gets the calls of the match alone.
+    `before` or `after` them is not part of the match; `keep` gets the calls of the match alone.
     `meant`: only so many of them from the first on are what could be saved.
     """
 

@@ -118,7 +118,7 @@ PATTERNS = (
         "conv-bias-before-norm",
         "Bias of a convolution before batch normalization",
         match_row("aten::add_", after=_CONV, before=_NORM, keep=_keep_bias),
-        cause="a convolution adds a bias that the batch normalization behind it takes out again",
+        cause="a convolution adds a bias that the batch normalization after it takes out again",
         fix="torch.nn.Conv2d(..., bias=False) before BatchNorm2d",
         source="PyTorch Performance Tuning Guide: disable bias for convolutions directly followed "
         "by a batch norm; torch.profiler: Conv2dBiasFollowedByBatchNorm2dPattern",
@@ -127,7 +127,7 @@ PATTERNS = (
         "batch-norm-not-folded",
         "Batch normalization not folded into the convolution",
         match_row(_NORM, after=rf"{_CONV}|aten::add_", keep=_keep_folded),
-        cause="in evaluation a batch normalization behind a convolution is a pass over memory that "
+        cause="in evaluation a batch normalization after a convolution is a pass over memory that "
         "the convolution's weights can hold",
         fix="torch.nn.utils.fusion.fuse_conv_bn_eval, or torch.compile with freezing",
         source="PyTorch: Building a Convolution/Batch Norm fuser with torch.compile",

@@ -139,7 +139,7 @@ PATTERNS = (
         "mask-made-again",
         "Causal mask made again and again",
         match_each("aten::(?:tril|triu)_?", _keep_mask),
-        cause="a triangular mask of queries × keys is made anew each time",
+        cause="a triangular mask of queries × keys is made again each time",
         fix="scaled_dot_product_attention(..., is_causal=True), or a mask that is made once",
         source="PyTorch: scaled_dot_product_attention (is_causal)",
         with_backward=False,

@@ -28,7 +28,7 @@ _MAKES = (
 )
 _UPLOAD = r"HtoD|HostToDevice"
 _LEAST_BYTES = 65_536  # smaller ones are the small copies' (timeline/copies.py)
-_LEAST_TIMES = 2  # what is sent once is no step's
+_LEAST_TIMES = 2  # what is sent once is not a step's
 _THREAD = ["rank", "pid", "tid"]
 _HOST = ("host_op_id", "layer", "start_ns", "end_ns", "input_shapes", *_THREAD)
 

@@ -29,7 +29,7 @@ PATTERNS = (
         cause="forward operators run a second time inside backward (activation checkpointing), "
         "with the same shapes as in the forward pass",
         fix="where memory suffices, call the blocks without torch.utils.checkpoint; else "
-        "checkpoint fewer of them, or keep what is dear to compute "
+        "checkpoint fewer of them, or keep what is expensive to compute "
         "(create_selective_checkpoint_contexts)",
         source="PyTorch: torch.utils.checkpoint (it trades compute for memory); Chen et al., "
         "Training Deep Nets with Sublinear Memory Cost (2016)",

@@ -57,7 +57,7 @@ def _broadcast(a: Tensor, b: Tensor) -> tuple[int, ...]:
 PATTERNS = (
     Pattern(
         "bias-behind-product",
-        "Bias added behind a matrix product",
+        "Bias added after a matrix product",
         match_row("aten::add_?", after="aten::b?mm", keep=_keep_bias),
         cause="a bias is added to a matrix product by a pass of its own over the result",
         fix="torch.nn.functional.linear with bias, or torch.addmm: the product's kernel adds it",

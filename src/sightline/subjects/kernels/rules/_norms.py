@@ -29,7 +29,7 @@ _LANE = ["rank", "device_id", "stream_id"]
 def list_fixed_norms(run: Run) -> pl.DataFrame:
     """Kernels of batch normalizations with fixed statistics: device_op_id, folds.
 
-    `folds`: right behind a convolution or product (but for what prepares it), in a run
+    `folds`: right after a convolution or product (but for what prepares it), in a run
     without a backward pass of batch normalization: its weights can hold it.
     """
     kernels = list_kernels(run).select("device_op_id", *_LANE)

@@ -58,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         kernels.filter(inside.is_not_null()).with_columns(factor=pl.lit(0.0)),
         "{share} of the window casts tensors from one type to another.",
-        cause="tensors are stored in another type than the one they are used in",
+        cause="tensors are stored in a type other than the one they are used in",
         fix="store weights in the type that they are used in (model.to(torch.bfloat16)), or "
         "torch.compile, which fuses casts into their neighbors",
         sources=("PyTorch: Automatic Mixed Precision",),

@@ -132,7 +132,7 @@ def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
         run,
         RULE,
         add_factors(kept, "group").filter(pl.col("factor") < 1),
-        "{share} of the window could be saved if kernels of few blocks ran beside each other: they "
+        "{share} of the window could be saved if kernels of few blocks ran concurrently: they "
         "run one after another on one stream.",
         cause="kernels in one stream run one after another, however little of the GPU each fills",
         fix="if they do not depend on each other, put them on streams of their own "

@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
             rows=regions.head(MAX_ROWS).to_dicts(),
         ),
         Advice(
-            fix=f"let the other regions run beside {name}: a persistent kernel, asynchronous loads "
+            fix=f"let the other regions overlap {name}: a persistent kernel, asynchronous loads "
             "and stores, or more of it for each block",
             verify="sightline report AFTER: regions by cycles",
             sources=("Triton, Proton documentation: intra-kernel profiling",),

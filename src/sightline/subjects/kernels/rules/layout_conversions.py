@@ -58,9 +58,9 @@ def check(run: Run) -> Iterator[Finding]:
         cause="the model uses channels-first tensors, and its convolutions need channels-last ones",
         fix=choose_fix(
             run,
-            "keep tensors in the layout that the library's kernels want",
+            "keep tensors in the layout that the library's kernels need",
             pytorch=CHANNELS_LAST,
-            native="keep tensors in the layout that the library's kernels want (cuDNN: NHWC)",
+            native="keep tensors in the layout that the library's kernels need (cuDNN: NHWC)",
         ),
         sources=("PyTorch: Channels Last Memory Format",),
         confidence="high",

@@ -1,10 +1,10 @@
-"""Matrix products whose sizes are no multiple of what tensor cores load at once.
+"""Matrix products whose sizes are not multiples of what tensor cores load at once.
 
 Symptom
     A vocabulary of 30,522 or 50,257, an odd number of classes or features.
 
 Why it hurts
-    Rows then begin at addresses that are no multiple of 16 bytes: the kernel loads with narrower
+    Rows then begin at addresses that are not multiples of 16 bytes: the kernel loads with narrower
     instructions, or the library takes one without tensor cores.
 
 Evidence
@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
         calls,
         "Matrix products whose rows are not aligned to 16 bytes take {share} of the window more "
         "than at their roof.",
-        cause="n or k is no multiple of 8 elements of 16 bits (4 of 32)",
+        cause="n or k is not a multiple of 8 elements of 16 bits (4 of 32)",
         fix=choose_fix(
             run,
             "pad the sizes of the product to multiples of 64, and ignore the padding",

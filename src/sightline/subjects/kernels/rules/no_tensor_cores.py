@@ -172,8 +172,8 @@ def _explain(has_tf32: bool, has_bf16: bool) -> str:
     if has_tf32:
         return "fp32 matrix products are not allowed to use TF32"
     if has_bf16:
-        return "on this GPU TF32 is hardly faster than fp32: its tensor cores want 16 bits"
-    return "this GPU has no TF32: its tensor cores want fp16"
+        return "on this GPU TF32 is hardly faster than fp32: its tensor cores need 16 bits"
+    return "this GPU has no TF32: its tensor cores need fp16"
 
 
 def _advise(has_tf32: bool, has_bf16: bool) -> str:

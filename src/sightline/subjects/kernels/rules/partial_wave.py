@@ -15,7 +15,7 @@ Evidence
 Threshold
     Over a tenth of the waves' time is empty (ours), kernels of 10 µs and more that the program
     launches itself, alone on the device, and what could be saved is over 5 % of the window
-    (TraceLens agent, 2026-08). It is a note: the shape alone does not tell whether blocks are
+    (TraceLens agent, 2026-08). It is a note: the shape alone does not show whether blocks are
     bound by their multiprocessor or by the memory that all share.
 
 Fix

@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
     found = make_finding(
         run,
         RULE,
-        "Kernels that would fit beside each other run one after another, on streams that wait for "
+        "Kernels that would fit at the same time run one after another, on streams that wait for "
         f"one another: {format_pct(100 * sum_column(lost, 'ns') / sum_windows(run))} of the "
         "window.",
         Loss(
@@ -107,7 +107,7 @@ def check(run: Run) -> Iterator[Finding]:
             },
         ),
         Advice(
-            fix="check which of these waits the results need: record an event directly behind the "
+            fix="check which of these waits the results need: record an event directly after the "
             "kernel that writes what is read; create streams with cudaStreamNonBlocking, so that "
             "the legacy default stream does not order them",
             verify="sightline stats streams AFTER: streams that overlap",

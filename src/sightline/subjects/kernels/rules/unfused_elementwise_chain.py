@@ -17,7 +17,7 @@ Evidence
     speaks for (attention-not-fused, operator-patterns) are not counted. A batch normalization with
     fixed statistics (cuDNN's bn_fw_inf, MIOpen's BatchNormFwdInfer, PyTorch's own without the
     statistics of its input) is one multiplication and addition a channel, so it is a link, too;
-    right behind a convolution or product, and where nothing is trained, nothing of it stays: the
+    right after a convolution or product, and where nothing is trained, nothing of it stays: the
     weights hold it. That of a training step passes over its input for the statistics first, and is
     none.
 
@@ -116,7 +116,7 @@ def _advise(run: Run, *, has_norms: bool) -> str:
             "into one pass over the data",
             pytorch="fold the batch normalization into the convolutions "
             "(torch.nn.utils.fusion.fuse_conv_bn_eval, or torch.compile with "
-            "torch._inductor.config.freezing), and let torch.compile fuse what is behind it",
+            "torch._inductor.config.freezing), and let torch.compile fuse what comes after it",
         )
     return choose_fix(
         run,
@@ -192,7 +192,7 @@ def _describe_chains(chains: pl.DataFrame) -> list[str]:
     lines = [f"{format_several(number, 'chain')} of {_mean(several):.1f} kernels on average"]
     if folded:
         lines.append(
-            f"{format_several(folded, 'batch normalization')} with fixed statistics right behind a "
+            f"{format_several(folded, 'batch normalization')} with fixed statistics right after a "
             "convolution or product, whose weights can hold them"
         )
     return lines if number else lines[1:]

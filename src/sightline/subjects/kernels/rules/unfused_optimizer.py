@@ -13,7 +13,7 @@ Evidence
     The kernels launched inside each range `Optimizer.step#…`, without those that take lists of
     tensors. The gain is a replay in which one launch per step is left, and of the kernels of each
     parameter as much as the longest takes; the host's time between the other launches is gone
-    with them. A bound: what a fused kernel reads at once, the recording does not tell.
+    with them. A bound: what a fused kernel reads at once, the recording does not show.
 
 Threshold
     50 such kernels in a step (a list takes some hundred tensors per launch: ATen,

@@ -23,7 +23,7 @@ _BY = ["rank", "device_id"]
 
 ANALYSIS = Analysis(
     "memory_outside",
-    "How much device memory is used beside what the allocator holds?",
+    "How much device memory is used besides what the allocator holds?",
     (
         RANK,
         number("device_id", "device", required=True),
@@ -35,7 +35,7 @@ ANALYSIS = Analysis(
         size("least_bytes", "the least of it at any sample"),
     ),
     needs=("memory_events", "counters"),
-    notes=("Driver and allocator are asked at different moments: a few MiB are no difference.",),
+    notes=("Driver and allocator are asked at different moments: a few MiB make no difference.",),
 )
 
 

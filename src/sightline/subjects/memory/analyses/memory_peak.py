@@ -34,7 +34,7 @@ ANALYSIS = Analysis(
         size("most_active_bytes", "most that was ever active"),
         size("most_reserved_bytes", "most that was ever taken from the driver"),
         number("blocks", "blocks that are allocated then"),
-        size("untold_bytes", "of it, in blocks that no event tells of"),
+        size("untold_bytes", "of it, in blocks that no event mentions"),
         size("largest_bytes", "the largest block"),
     ),
     needs=("memory_events",),

@@ -71,17 +71,13 @@ def _make(events: pl.DataFrame, blocks: pl.DataFrame, stacks: StackTexts, origin
         .head(_BLOCKS)
         .sort("allocated", "address", nulls_last=False)
     )
-    change = [0] * (last + 2)
-    for first, end, size in shown.select("first", "last", "bytes").iter_rows():
-        change[first] += size
-        change[end + 1] -= size
-    drawn = pl.Series(change[:-1], dtype=pl.Int64).cum_sum()
-    rest = moments.get_column("allocated_bytes") - drawn
+    rest = moments.get_column("allocated_bytes") - _sum_blocks(shown, last)
     return {
         "kind": "memory",
         "moments": (moments.get_column("time_ns") - origin_ns).to_list(),
         "allocated": moments.get_column("allocated_bytes").to_list(),
         "rest": rest.to_list(),
+        "rest_name": _name_rest(spans, shown, moments.get_column("allocated_bytes"), last),
         "events": events.height,
         "kinds": list(KINDS),
         "first": shown.get_column("first").to_list(),
@@ -91,3 +87,20 @@ def _make(events: pl.DataFrame, blocks: pl.DataFrame, stacks: StackTexts, origin
         "stack": [stacks.number(stack) for stack in shown.get_column("stack_id")],
         "stacks": stacks.texts,
     }
+
+
+def _sum_blocks(spans: pl.DataFrame, last: int) -> pl.Series:
+    """What these blocks hold at each moment, from 0 to the last."""
+    change = [0] * (last + 2)
+    for first, end, size in spans.select("first", "last", "bytes").iter_rows():
+        change[first] += size
+        change[end + 1] -= size
+    return pl.Series(change[:-1], dtype=pl.Int64).cum_sum()
+
+
+def _name_rest(spans: pl.DataFrame, shown: pl.DataFrame, allocated: pl.Series, last: int) -> str:
+    """What is allocated and not drawn as a block: too small, or there before the recording."""
+    earlier = int((allocated - _sum_blocks(spans, last)).min() or 0)  # type: ignore[arg-type]
+    if shown.height == spans.height:
+        return "from earlier"
+    return "smaller blocks, and from earlier" if earlier > 0 else "smaller blocks"

@@ -18,7 +18,7 @@ from sightline.subjects.memory.panels._stack_texts import StackTexts
 from sightline.subjects.memory.tensor_kinds import KINDS, classify_blocks
 
 _SEGMENTS = 240  # rows
-_PARTS = 500  # of the largest segment's width: what is smaller is no pixel wide
+_PARTS = 500  # of the largest segment's width: what is smaller is not a pixel wide
 _BY = ["rank", "device_id"]
 _COMMON_POOL = "[0, 0]"
 _FREE, _MIXED = len(KINDS), len(KINDS) + 1

@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield build_finding(
             RULE,
             f"{format_count(busy.height)} of {format_count(steps.height)} steps on "
-            f"{name_device(device)} return memory to the driver and allocate it anew, "
+            f"{name_device(device)} return memory to the driver and allocate it again, "
             f"{format_bytes(moved)} each.",
             Evidence(
                 [
@@ -77,7 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
                 fix="no torch.cuda.empty_cache() in the step, more room for the cache, steady "
                 f"shapes; {EXPANDABLE}",
                 verify="sightline stats allocator_churn AFTER: given_back of 0",
-                cause="the cache is emptied, or does not fit beside what is allocated",
+                cause="the cache is emptied, or does not fit next to what is allocated",
                 sources=("PyTorch, CUDA semantics: Memory management",),
             ),
             price=price_part(moved, None, device["most_reserved_bytes"] or moved, "bytes"),

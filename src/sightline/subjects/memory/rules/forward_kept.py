@@ -153,5 +153,5 @@ def _describe_last(run: Run, peak: dict[str, Any], last: StepResults | None) -> 
     lower = peak["allocated_bytes"] - find_peak_without_blocks(run, peak, last.overdue)
     return [
         f"{format_bytes(sum_column(last.old, 'bytes'))} of it is the pass before's, freed only "
-        f"when its name is bound anew: del of it after each pass saves {format_bytes(lower)} alone"
+        f"when its name is bound again: del of it after each pass saves {format_bytes(lower)} alone"
     ]

@@ -21,7 +21,7 @@ Fix
 
 False positives
     A program that probes for the largest batch fails on purpose; a failure that the allocator
-    answers by emptying its cache is no end of the program.
+    answers by emptying its cache is not an end of the program.
 
 References
     PyTorch, "Understanding CUDA Memory Usage"; "CUDA semantics", "Optimizing memory usage".

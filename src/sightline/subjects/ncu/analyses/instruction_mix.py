@@ -47,7 +47,7 @@ _CLASSES = (
     ("integer", r"^(I|V|LOP|PLOP|SHF|SHL|SHR|LEA|POPC|FLO|BMSK|SGXT|XMAD|BREV|VABSDIFF)"),
 )
 
-_UNKNOWN = "unknown"  # an instruction whose operation the recording does not tell
+_UNKNOWN = "unknown"  # an instruction whose operation the recording does not show
 _SURE = 1.96  # of a normal distribution, both sides together 5 %
 
 ANALYSIS = Analysis(

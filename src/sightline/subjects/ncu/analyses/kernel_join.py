@@ -12,7 +12,7 @@ from sightline.errors import MissingDataError
 
 ANALYSIS = Analysis(
     "kernel_join",
-    "Which profiled kernel is worth most work, by its time in the program?",
+    "Which profiled kernel is most worth optimizing, by its time in the program?",
     (
         text("name", "kernel, as the timeline names it, else as the report does"),
         text("grid", "blocks"),
@@ -24,7 +24,7 @@ ANALYSIS = Analysis(
         duration("program_ns", "time in the timeline, summed over its executions"),
         pct("program_pct", "% of the time of all kernels of the timeline"),
         duration("profiled_ns", "mean duration under the profiler: clocks locked, caches flushed"),
-        pct("limit_pct", "how near it comes to its limit: the higher of the two throughputs"),
+        pct("limit_pct", "how close it comes to its limit: the higher of the two throughputs"),
         duration("distance_ns", "time in the program × distance to the limit; ranks the rows"),
         text("bound", "compute, memory, balanced, latency or small_grid"),
     ),

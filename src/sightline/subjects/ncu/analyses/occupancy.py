@@ -43,7 +43,7 @@ ANALYSIS = Analysis(
     needs=("profiled_kernels", "kernel_metrics"),
     notes=(
         "Computed from the launch and the device's limits, not taken from the profiler; "
-        "reported_pct stands beside it. What neighboring settings give: occupancy_what_if.",
+        "reported_pct is next to it. What neighboring settings give: occupancy_what_if.",
         "Of AMD's kernels an SM is a compute unit, a warp a wave, a block a work-group; shared "
         "memory is LDS.",
     ),

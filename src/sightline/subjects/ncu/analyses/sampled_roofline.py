@@ -46,7 +46,7 @@ _LOSSES = (
 )  # fmt: skip
 ANALYSIS = Analysis(
     "sampled_roofline",
-    "How near did each sampled kernel come to its compute roof, at least and at most?",
+    "How close did each sampled kernel come to its compute roof, at least and at most?",
     (
         number("kernel_id", "the execution, or all of a function", required=True),
         text("name", "kernel"),
@@ -75,7 +75,7 @@ ANALYSIS = Analysis(
         "known of the active warps, which are taken to be at least half of those that fit.",
         "Lanes: of instructions with a predicate none to all, of others all; but one to all where "
         "the code has places at which lanes that parted meet again.",
-        "What is asked of the L1 is no traffic of the L2 or of device memory: it holds what the "
+        "What is asked of the L1 is not traffic of the L2 or of device memory: it holds what the "
         "L1 answers itself. No samples tell the traffic of device memory.",
     ),
 )

@@ -21,7 +21,7 @@ _WAVES = "launch__waves_per_multiprocessor"
 
 ANALYSIS = Analysis(
     "speed_of_light",
-    "How near does each profiled kernel come to the device's limits?",
+    "How close does each profiled kernel come to the device's limits?",
     (
         number("kernel_id", "the execution", required=True),
         text("name", "kernel"),

@@ -41,7 +41,7 @@ ANALYSIS = Analysis(
     notes=(
         "The three families count the same warps in different ways: they must never be added. "
         "samples_not_issued is a part of samples.",
-        "selected is no stall: the warp issued. not_selected: it was ready, another one issued.",
+        "selected is not a stall: the warp issued. not_selected: it was ready, another one issued.",
     ),
 )
 _KEYS = {

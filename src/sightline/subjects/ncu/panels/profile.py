@@ -63,14 +63,21 @@ def data(view: View) -> list[Block]:
     return found
 
 
+# Of a kernel without throughputs and stalls: not a panel of folds alone.
+_UNKNOWN = (
+    "What bounds it is not known: the report has neither throughputs nor stalls. "
+    "ncu --set full records them."
+)
+
+
 def _describe_kernel(view: View, kernel: int) -> Iterator[Block]:
     """What bounds it, its memory, where its warps wait; all the rest is folded."""
     run = view.run
     name = run.table("profiled_kernels").filter(kernel_id=kernel).item(0, "name")
     speed = _ask(view, "speed_of_light", kernel)
     stalls = _ask(view, "stalls", kernel)
-    if limit := name_limit(None if speed is None else speed.row(0, named=True), stalls):
-        yield blocks.make_text(limit, "lead")
+    limit = name_limit(None if speed is None else speed.row(0, named=True), stalls)
+    yield blocks.make_text(limit or _UNKNOWN, "lead")
     if name:
         yield blocks.make_text(name)
     hierarchy = _ask(view, "memory_hierarchy", kernel)
@@ -86,8 +93,12 @@ def _describe_kernel(view: View, kernel: int) -> Iterator[Block]:
         ("Code", _list_code(run, kernel)),
         ("What the profiler's own rules say", _rules(view, kernel)),
     ):
-        if made := list(inner):
+        if not (made := list(inner)):
+            continue
+        if limit:
             yield blocks.make_group(title, made)
+        else:  # there is nothing else to see
+            yield from made
 
 
 # Source lines beside the answer: more are a listing, which is folded.

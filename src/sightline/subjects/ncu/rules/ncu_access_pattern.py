@@ -58,7 +58,7 @@ RULE = Rule(
 )
 SECTOR = 32.0
 UNUSED = 0.2
-LEAST_PCT = 1.0  # ours: less than that is no pattern but a few accesses at the end of a kernel
+LEAST_PCT = 1.0  # ours: less than that is not a pattern but a few accesses at the end of a kernel
 _BYTES = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
 _OPS = {"ld": "global loads", "st": "global stores"}
 _HITS = ("l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct")

@@ -1,4 +1,4 @@
-"""The block size is no multiple of the warp size.
+"""The block size is not a multiple of the warp size.
 
 Symptom
     A block has a number of threads that 32 does not divide.

@@ -59,7 +59,7 @@ def _hit(case: Case) -> Hit | None:
     if not by_line and not pl.select(sets_up_generators(pl.lit(name))).item():
         return None
     memory, busiest = case.use(DRAM), case.busiest
-    evidence = "the kernel sets up generators' states, which is no work of the program"
+    evidence = "the kernel sets up generators' states, which is not work of the program"
     if busiest is not None:
         evidence += f"; its busiest unit is {busiest.unit}, at {format_pct(busiest.pct)} of peak"
     return Hit(

@@ -23,7 +23,7 @@ Fix
     Use a library (cuBLAS, cuBLASLt, cuDNN, CUTLASS), or nvcuda::wmma and mma.sync.
 
 False positives
-    Arithmetic that is no matrix product, such as filters with another weight for each element.
+    Arithmetic that is not a matrix product, such as filters with another weight for each element.
 
 References
     CUDA C++ Programming Guide, "Warp Matrix Functions"; NVIDIA H100 Tensor Core GPU Architecture.

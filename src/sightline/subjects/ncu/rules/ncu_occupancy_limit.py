@@ -14,7 +14,7 @@ Threshold
     Theoretical occupancy < 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy). Ours besides:
     schedulers that issue in under 60 % of the cycles, where that was measured; a grid that fills
     this room, as room for more would stay empty (one of exactly a wave was made for it); and issue
-    slots or throughputs recorded, as low occupancy alone is no harm. Estimate: 1 − occupancy, not
+    slots or throughputs recorded, as low occupancy alone is not harm. Estimate: 1 − occupancy, not
     more than the unused issue slots and what is left to the speed of light; global.
 
 Fix

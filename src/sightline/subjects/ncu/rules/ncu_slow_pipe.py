@@ -75,7 +75,7 @@ def _hit(case: Case) -> Hit | None:
         return None
     text = (
         f"the SM's instruction throughput is {throughput:.1f} % with {issued:.1f} % of the issue "
-        f"slots in use: the {busiest} pipe is at {top:.1f} %, all at {mean:.1f} % in the mean"
+        f"slots in use: the {busiest} pipe is at {top:.1f} %, all at {mean:.1f} % on average"
     )
     return Hit(case, 100 * (top - mean) / top, case.get(SM_PCT), text, busiest)
 

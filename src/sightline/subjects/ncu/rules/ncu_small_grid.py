@@ -60,8 +60,7 @@ def _hit(case: Case) -> Hit | None:
     fits = round(blocks / sms / waves) if waves else 0
     if idle_pct < _MOST_IDLE_PCT and room_pct * case.headroom / 100 > idle_pct and fits > 1:
         evidence += (
-            f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM in the mean, and {fits} "
-            "would fit"
+            f", {waves:.2f} waves: {blocks / sms:.1f} blocks an SM on average, and {fits} would fit"
         )
         return Hit(case, room_pct, case.headroom, evidence)
     if not idle_pct:

@@ -20,7 +20,7 @@ Fix
     By reason, at the line that is named.
 
 False positives
-    selected is no stall; not_selected means that enough warps are ready.
+    selected is not a stall; not_selected means that enough warps are ready.
 
 References
     Nsight Compute, Kernel Profiling Guide, "Warp Stall Reasons".

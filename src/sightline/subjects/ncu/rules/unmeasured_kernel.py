@@ -146,7 +146,7 @@ def _judge_launch(facts: Facts) -> tuple[list[str], str]:
     if "warps" not in fit.limiters:
         return [line], ""
     # NVIDIA's guide begins with 128 to 256 threads: they divide the warps of an SM.
-    return [line], f"blocks of 256 threads, of which more fit beside each other than of {threads}; "
+    return [line], f"blocks of 256 threads, of which more fit at once than of {threads}; "
 
 
 def _list_empty(run: Run) -> list[str]:
@@ -189,8 +189,8 @@ def _report_counted(counts: dict[str, int]) -> Finding:
     """Where only some counters were asked for: not even what takes the time is known."""
     return build_finding(
         RULE,
-        "Of no kernel it is known how long it took, or how near it came to what the GPU can do: "
-        "only some counters were collected, which do not tell what binds a kernel.",
+        "Of no kernel it is known how long it took, or how close it came to what the GPU can do: "
+        "only some counters were collected, which do not show what binds a kernel.",
         Evidence(
             [
                 f"{format_several(sum(counts.values()), 'launch', 'launches')} of "

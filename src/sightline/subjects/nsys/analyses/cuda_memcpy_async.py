@@ -15,7 +15,7 @@ ANALYSIS = Analysis(
     COPIES,
     needs=("device_ops", "host_ops"),
     params=(ROWS,),
-    notes=("Pinned memory lets them run beside other work.",),
+    notes=("Pinned memory lets them overlap other work.",),
 )
 
 

@@ -28,7 +28,7 @@ ANALYSIS = Analysis(
     ),
     notes=(
         "Between the first and last operation of a process on a device; time that the profiler "
-        "itself took is no gap. Copies and graphs count as work.",
+        "itself took is not a gap. Copies and graphs count as work.",
     ),
 )
 

@@ -31,7 +31,7 @@ ANALYSIS = Analysis(
     ),
     notes=(
         "Operations at the same time are each counted, so a part can exceed 100 %.",
-        "Neighbouring parts below the threshold are joined.",
+        "Neighboring parts below the threshold are joined.",
     ),
 )
 

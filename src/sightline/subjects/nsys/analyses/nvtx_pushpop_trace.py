@@ -32,7 +32,7 @@ ANALYSIS = Analysis(
         number("RangeId", "number of the range's event, or of the range in this table"),
         number("ParentId", "number of the range around it"),
         text("RangeStack", "numbers from the outermost range to this one"),
-        text("NameTree", "name behind two dashes per level"),
+        text("NameTree", "name, after two dashes per level"),
     ),
     needs=("host_ops",),
 )

@@ -8,7 +8,7 @@ Why it hurts
 
 Evidence
     Times without kernel, copy or memset of a process on its device, longer than 500 ms (`sightline
-    stats gpu_gaps`; the profiler's own time is no gap).
+    stats gpu_gaps`; the profiler's own time is not a gap).
 
 Threshold
     Gaps of over 500 ms: the vendor's own default. A warning from 5 % of the window (TraceLens

@@ -1,6 +1,6 @@
 """How many joules does a token cost?
 
-The energy of each device from the begin of the first step to the end of the last one, over what the
+The energy of each device from the start of the first step to the end of the last one, over what the
 steps computed meanwhile; between low_j and high_j lies the truth as far as the sensor is right
 (docs/energy.md). Idle time between steps is part of it: a server that waits uses power, too.
 """
@@ -21,7 +21,7 @@ ANALYSIS = Analysis(
     (
         RANK,
         number("device_id", "device", required=True),
-        duration("duration_ns", "from the begin of the first step to the end of the last one"),
+        duration("duration_ns", "from the start of the first step to the end of the last one"),
         number("prompt_tokens", "prompt tokens that the steps computed"),
         number("output_tokens", "tokens that they made: of running requests, and first ones"),
         real("energy_j", "best value", "J"),

@@ -25,19 +25,19 @@ ANALYSIS = Analysis(
         number("prefill_tokens", "prompt tokens that they computed"),
         number("decode_tokens", "tokens of running requests that they computed"),
         real("requests", "requests in the median step"),
-        duration("cycle_ns", "from the begin of its range to that of the next, median"),
+        duration("cycle_ns", "from the start of its range to that of the next, median"),
         duration("cpu_span_ns", "its range on the host, median"),
         duration("gpu_span_ns", "first to last device operation, median"),
         duration("busy_ns", "something ran on the device, median"),
         duration("kernel_ns", "sum of its kernels' times, median"),
-        duration("overlap_ns", "kernel_ns less busy_ns: kernels beside each other, median"),
+        duration("overlap_ns", "kernel_ns less busy_ns: concurrent kernels, median"),
         number("launches", "calls that launch kernels one by one, median"),
         number("graph_launches", "replays of graphs, median"),
         number("graph_kernels", "operations that graphs replayed, median"),
         duration("graph_launch_ns", "time of the host in calls that replay graphs, median"),
         *(duration(f"all_{name}", f"{name} of all steps of that phase") for name in _SUMMED),
     ),
-    notes=("busy_ns counts operations beside each other once, kernel_ns each.",),
+    notes=("busy_ns counts concurrent operations once, kernel_ns each.",),
 )
 
 

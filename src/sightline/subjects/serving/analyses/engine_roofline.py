@@ -43,7 +43,7 @@ ANALYSIS = Analysis(
         real("moved_bytes", "of a step, mean", "bytes"),
         duration("best_ns", "least time of a step, by its bytes and FLOP, mean"),
         duration("duration_ns", "time of a step, mean"),
-        duration("cycle_ns", "from its begin to that of the next one with requests there, mean"),
+        duration("cycle_ns", "from its start to that of the next one with requests there, mean"),
         real("times_best", "duration over best_ns"),
         pct("mfu_pct", "FLOP a second of its duration, % of the peak"),
         pct("mbu_pct", "bytes a second of its duration, % of the memory's bandwidth"),

@@ -53,7 +53,7 @@ ANALYSIS = Analysis(
         duration("in_step_ns", "of the gap: in a step's range, preparing, sampling, reading back"),
         duration("scheduler_ns", "of the gap: between steps, with a request there"),
         duration("unclear_ns", "of the gap: nothing says whether a request was there"),
-        duration("busy_ns", "something ran on the device; operations beside each other count once"),
+        duration("busy_ns", "something ran on the device; concurrent operations count once"),
         duration("kernel_ns", "sum of its kernels' times; more than busy_ns where they overlap"),
         number("launches", "calls that launched kernels one by one"),
         number("graph_launches", "replays of graphs"),

@@ -35,7 +35,7 @@ ANALYSIS = Analysis(
         text("phase", "phase of the step"),
         number("step", "the step that is shown", required=True),
         number("layers", "layers of the step"),
-        number("layer", "number of the layer, from 0; null before the first and behind the last"),
+        number("layer", "number of the layer, from 0; null before the first and after the last"),
         number("kernels", "kernels of the layer"),
         time("start_ns", "start of its first kernel"),
         time("end_ns", "end of its last kernel"),

@@ -37,7 +37,7 @@ ANALYSIS = Analysis(
         duration("ttft_own_step_ns", "of that: the step that made its first token"),
         duration("ttft_other_steps_ns", "of that: steps before it"),
         duration("ttft_scheduling_ns", "of that: between steps"),
-        duration("ttft_delivery_ns", "of that: neither, mostly before and behind all steps"),
+        duration("ttft_delivery_ns", "of that: neither, mostly before and after all steps"),
         duration("rest_ns", "from its first token to its last one"),
         duration("decode_steps_ns", "of that: steps that only decode"),
         duration("prompt_steps_ns", "of that: steps that compute prompts, too"),

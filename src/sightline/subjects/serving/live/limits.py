@@ -71,7 +71,7 @@ def judge_interval(load: Interval, gpu: Gpu | None, goals: Goals | None = None) 
     if first is not None:
         text = first.text
     elif not running and not load.growths.get("output_tokens"):
-        text = "no limit: nobody asks"
+        text = "no limit: no requests"
     else:
         text = f"no limit is reached; {_name_nearest(limits)}"
     name = None if first is None else first.name
@@ -81,7 +81,7 @@ def judge_interval(load: Interval, gpu: Gpu | None, goals: Goals | None = None) 
 def _name_nearest(limits: list[Limit]) -> str:
     known = [limit for limit in limits if limit.used_pct is not None]
     if not known:
-        return "the server says too little to tell how near one is"
+        return "the server says too little to tell how close one is"
     nearest = max(known, key=lambda limit: limit.used_pct or 0.0)
     return f"the nearest is {nearest.name}, at {format_pct(nearest.used_pct)}"
 

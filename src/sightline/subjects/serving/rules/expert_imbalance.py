@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
     worst, most = loads.row(0)
     usual = float(loads["ns"].mean())  # type: ignore[arg-type]
     lines = [
-        f"rank {worst} computes experts for {format_ns(most)}, the ranks in the mean for "
+        f"rank {worst} computes experts for {format_ns(most)}, the ranks on average for "
         f"{format_ns(round(usual))}",
         f"{format_several(calls.height, 'kernel')} of experts in "
         f"{format_several(calls['step'].n_unique(), 'step')} on {loads.height} ranks",
@@ -80,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(100 * cost / measure_windows(run)[0])} of the window.",
         lines,
         verify="sightline stats kernels AFTER: kernels of experts take as long on each rank",
-        method="bound: in each layer all experts take as long as they do in the mean",
+        method="bound: in each layer all experts take as long as they do on average",
     )
 
 

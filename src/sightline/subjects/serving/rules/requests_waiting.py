@@ -54,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
         lines.append(f"{format_several(int(waiting), 'request')} waited at most")
     if queued and took:
         lines.append(
-            f"a request waits {queued:,.1f} ms of {took:,.1f} ms in the mean ({format_pct(share)})"
+            f"a request waits {queued:,.1f} ms of {took:,.1f} ms on average ({format_pct(share)})"
         )
     usage = find_worst(run, "kv_cache", "max")
     if usage is not None:

@@ -11,7 +11,7 @@ from sightline.timeline.sums import select_sums
 
 ANALYSIS = Analysis(
     "summed_runs",
-    "Which runs stand in a text of sums, and what did a GPU do in each?",
+    "Which runs are in a text of sums, and what did a GPU do in each?",
     (
         RANK,
         RECORDING,

@@ -120,14 +120,14 @@ def _list_evidence(facts: SumFacts, rows: list[dict[str, Any]], *, pinned: bool)
             f"{PINNED_GB_PER_S:.0f} over PCIe 4 x16"
         )
     if not is_serial(facts):
-        yield "whether they run beside kernels already, sums do not say"
+        yield "whether they overlap kernels already, sums do not say"
 
 
 def _choose_fix(run: Run, *, pinned: bool) -> str:
     if pinned:
         return (
             "copy less: keep on the GPU what it computes on again, and only what is new goes over "
-            "the link; then copy in parts on a second stream, beside the kernels"
+            "the link; then copy in parts on a second stream, while kernels run"
         )
     return choose_fix(
         run,

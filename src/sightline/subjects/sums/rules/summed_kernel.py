@@ -50,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     if facts.kernels.is_empty():
         yield abstain(
             RULE,
-            "no kernel stands in the tables; print them:  nsys stats --report "
+            "no kernel is in the tables; print them:  nsys stats --report "
             "cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_gpu_mem_size_sum,cuda_api_sum REPORT",
         )
         return

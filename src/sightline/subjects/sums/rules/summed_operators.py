@@ -10,7 +10,7 @@ Why it hurts
 
 Evidence
     The table's rows and its totals (`sightline stats sums`). An operator's time on the device is
-    the kernels' that it launched; a range's time is left out, since it is no work of its own.
+    the kernels' that it launched; a range's time is left out, since it is not work of its own.
 
 Threshold
     A tenth of the total. The device sets the pace where its work takes nine tenths of the host's

@@ -12,7 +12,7 @@ Evidence
     The calls' sums (`sightline stats sums`). A call that takes many times the others' mean waited.
 
 Threshold
-    Half of what the calls that repeat take, and 1 ms (ours: less is no wait for work).
+    Half of what the calls that repeat take, and 1 ms (ours: less is not a wait for work).
 
 Fix
     The tables of kernels and copies; then the longest of these.
@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"{format_pct(100 * spent / facts.repeated_ns)} of what the calls take that repeat is "
         f"spent in {' and '.join(names)}: the host waits there for the kernels before them, or "
-        "for the copies themselves. Which of both, the calls alone do not tell.",
+        "for the copies themselves. Which of the two, the calls alone do not show.",
         Evidence(list(_list_evidence(waits)), where={"call": names[0]}),
         Advice(
             fix="look at the kernels and copies of the same recording, the longest first:  nsys "

@@ -29,7 +29,7 @@ ANALYSIS = Analysis(
     notes=(
         "A call that failed takes part in `calls` and `errors` only, as iprof counts.",
         "What a call returns is known of CUDA, HIP, Level Zero, OpenCL and MPI where the tracer "
-        "recorded it; 'not ready' is no failure.",
+        "recorded it; 'not ready' is not a failure.",
     ),
 )
 _LAYERS = ("runtime", "driver", "mpi", "library", "openmp")

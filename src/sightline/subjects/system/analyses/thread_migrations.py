@@ -20,7 +20,7 @@ ANALYSIS = Analysis(
         number("tid", "thread id"),
         text("thread_name", "thread name"),
         number("runs", "times that it was put on a CPU core"),
-        number("migrations", "of these, on another core than the time before"),
+        number("migrations", "of these, on a core other than the time before"),
         number("cpus", "CPU cores that it ran on"),
         duration("running_ns", "it ran"),
         real("migrations_per_s", "migrations per second of running", "1/s"),

@@ -22,7 +22,7 @@ ANALYSIS = Analysis(
         duration("compute_ns", "a compute kernel or a whole graph launch was running"),
         duration("exposed_comm_ns", "communication was running without compute"),
         duration("exposed_copy_ns", "a copy or memset was running, and none of the above"),
-        duration("unknown_ns", "what was running only waits, or nobody knows what it does"),
+        duration("unknown_ns", "what was running only waits, or is of unknown purpose"),
         duration("idle_ns", "nothing was running on the device"),
         *(pct(f"{part}_pct", f"{part}_ns, % of the window") for part in _PARTS),
     ),

@@ -1,10 +1,10 @@
 """What the run's length is made of: the chain of work and waiting that leads to its last end.
 
 Only what is on the path can shorten the run: something faster elsewhere changes nothing. Each
-piece is work (compute, communication, copy or memset, host, in a call), or the time until the next
-could begin (host, between calls; launch latency; gap on the stream; event wait; return of a wait),
-or what the recording does not explain. "launch not recorded" is time before an operation that
-nothing else held and whose launch call the recording lacks: most likely the host came late.
+piece is work (compute, communication, copy or memset, CPU in a call), or the time until the next
+could begin (CPU code between calls, launch latency, gap on the stream, event wait, return of a
+wait), or what the recording does not explain. "launch not recorded" is time before an operation
+that nothing else held and whose launch call the recording lacks: most likely the host came late.
 "launched, not started" is time in which an operation was launched, nothing recorded held it, and a
 call of its process waited for the device: most likely the driver held it, or something unrecorded.
 "start of a graph" is such time before the first operation of a graph: most likely the graph was

@@ -27,7 +27,7 @@ ANALYSIS = Analysis(
     needs=("device_ops",),
     notes=(
         "Each row is a replay of the dependency graph with that change alone; everything at once "
-        "is the last. No kernel runs beside another one unless there is room (`whatif`).",
+        "is the last. No kernel overlaps another one unless there is room (`whatif`).",
         "host: calls and the time between them take nothing; waits for the device stay. "
         "copies, communication: their transfers take nothing. waiting for others: no rank waits "
         "for a late one in a collective; known where the ranks' recordings are opened together. "

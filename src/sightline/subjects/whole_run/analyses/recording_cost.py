@@ -24,7 +24,7 @@ ANALYSIS = Analysis(
     notes=(
         "Steps without recording are there with --steps WAIT:WARMUP:ACTIVE, or once PyTorch's "
         "profiler has stopped.",
-        "The first step, and those beside the recording, count on neither side.",
+        "The first step, and those next to the recording, count on neither side.",
     ),
 )
 

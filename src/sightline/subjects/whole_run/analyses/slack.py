@@ -11,7 +11,7 @@ from sightline.replay.critical_path import compute_slack
 
 ANALYSIS = Analysis(
     "slack",
-    "How much slower may each operation become before the run gets longer?",
+    "How much longer could each operation take at no cost?",
     (
         text("name", "operation", required=True),
         number("instances", "how often it ran"),

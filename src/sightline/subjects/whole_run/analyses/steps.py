@@ -26,7 +26,7 @@ ANALYSIS = Analysis(
         duration("compute_ns", "compute was running on the device during the step"),
         duration("exposed_comm_ns", "communication was running without compute"),
         duration("exposed_copy_ns", "a copy or memset was running, and none of the above"),
-        duration("unknown_ns", "what was running only waits, or nobody knows what it does"),
+        duration("unknown_ns", "what was running only waits, or is of unknown purpose"),
         duration("idle_ns", "nothing was running on the device"),
         number("launched_ops", "device operations that were launched from the step's thread in it"),
         time("host_start_ns", "start of its mark on the host"),

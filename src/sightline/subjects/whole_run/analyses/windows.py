@@ -34,7 +34,7 @@ ANALYSIS = Analysis(
         "repeating: from the first to the last usual step, without start-up and tail, which happen "
         "once; the default where nothing repeats, or what happens once takes too little to matter. "
         "The report is about it; whole is all of it.",
-        "start-up, tail: what happens once before the usual steps and behind them (`segments`).",
+        "start-up, tail: what happens once before the usual steps and after them (`segments`).",
         "step:N: the step whose name ends in N. Steps are marked or found (`iterations`), and last "
         "from the end of the work of the one before to the end of their own (`steps`). "
         "A..B: durations after the device's first operation, as 10ms..25ms.",

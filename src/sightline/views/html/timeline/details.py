@@ -35,7 +35,7 @@ _HOST_LABELS = {"input_shapes": "shapes", "input_types": "types", "stack": "stac
 
 
 def list_device_details(ops: pl.DataFrame) -> tuple[pl.Series, list[str]]:
-    """For each operation a place in the list of texts; 0 is no details."""
+    """For each operation a place in the list of texts; 0 has no details."""
     used = [c for c in DEVICE_FIELDS if ops.get_column(c).count()]
     if not used:
         return pl.repeat(0, ops.height, dtype=pl.UInt32, eager=True), [""]

@@ -11,6 +11,7 @@ import polars as pl
 from sightline.core.algebra.lanes import assign_lanes, thin_events
 from sightline.core.algebra.lookup import find_rows, number_groups
 from sightline.core.model.run import Run
+from sightline.core.model.span import Span
 from sightline.core.text import make_printable
 from sightline.flames.names import make_labels
 from sightline.timeline.classes import classify_run
@@ -72,8 +73,9 @@ class Timeline:
     notes: list[str] = field(default_factory=list)
 
 
-def make_timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline:
-    """The run's device operations, host ranges and ranges on the device."""
+def make_timeline(run: Run, span: Span, limit: int = MAX_EVENTS) -> Timeline:
+    """The run's device operations, host ranges and ranges on the device, on one clock's axis."""
+    origin_ns, end_ns = span
     tracks: list[dict[str, Any]] = []
     parts: list[pl.DataFrame] = []
     texts: list[str] = [""]
@@ -89,6 +91,13 @@ def make_timeline(run: Run, origin_ns: int, limit: int = MAX_EVENTS) -> Timeline
     events = events.with_columns(track=place.gather(events.get_column("track")))
     tracks = [{k: v for k, v in tracks[i].items() if k != "order"} for i in order]
     total = events.height
+    on_axis = (pl.col("end_ns") >= origin_ns) & (pl.col("start_ns") <= end_ns)
+    events = events.filter(on_axis)
+    if elsewhere := total - events.height:
+        notes.append(
+            f"{elsewhere:,} of {total:,} events are of another clock, days from the others: they "
+            "are not drawn. Open their recording alone to see them."
+        )
     events = assign_lanes(events).with_columns(pl.col("start_ns", "end_ns") - origin_ns)
     events, merged = thin_events(events, limit)
     if merged:

@@ -37,7 +37,7 @@ class ReportDatabase(Database):
     """A report, opened. Raises DamagedError where its events cannot be found."""
 
     form = "an Nsight Systems report"
-    loss = "could be read in part only"
+    loss = "could only be read in part"
     again = "Copy the report again from where it was recorded, or record again."
     cut_loss = "events after the cut are missing, and all names, which come last in a report"
 

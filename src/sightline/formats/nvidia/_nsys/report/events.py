@@ -69,7 +69,7 @@ class EventTables:
 
     @cached_property
     def _texts(self) -> pl.Series:
-        """The same as texts; what is no UTF-8 has replacement characters."""
+        """The same as texts; what is not UTF-8 has replacement characters."""
         try:
             return self.payloads.cast(pl.String)
         except pl.exceptions.PolarsError:

@@ -171,7 +171,7 @@ def find_start(container: Container) -> pl.DataFrame:
 
 
 def _write_time(ns: int) -> str | None:
-    """A time of day as the export writes it; none for what is no time."""
+    """A time of day as the export writes it; none for what is not a time."""
     try:
         return f"{datetime.fromtimestamp(ns // 10**9, timezone.utc):%Y-%m-%dT%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
