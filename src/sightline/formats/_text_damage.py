@@ -51,7 +51,7 @@ def note_blank_lines(text: str) -> list[Quality]:
     count = sum(not line.strip() for line in text.splitlines())
     if not count:
         return []
-    said = "lines are blank, of which the tool writes none: something may have stood there"
+    said = "lines are blank, of which the tool writes none: something may have been lost"
     return [Quality("blank_lines", "info", said, count)]
 
 

@@ -98,7 +98,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"Passes over large tensors run at {format_pct(100 * _measure_rate(passes))} of what the "
         "memory of this GPU can do, and take {share} of the window more than at its rate.",
         cause="the tensors lie in the host's memory (more is used than the GPU has), or its memory "
-        "runs at a low clock: the recording does not tell which",
+        "runs at a low clock: the recording does not say which",
         fix="look at the memory in use and at the clocks while it runs (nvidia-smi -q -d "
         "MEMORY,CLOCK,PERFORMANCE); where the memory is full, use a smaller batch, free what other "
         "models and programs hold, and forbid Windows to move tensors to the host's memory (CUDA - "

@@ -190,7 +190,7 @@ def _report_counted(counts: dict[str, int]) -> Finding:
     return build_finding(
         RULE,
         "Of no kernel it is known how long it took, or how close it came to what the GPU can do: "
-        "only some counters were collected, which do not show what binds a kernel.",
+        "only some counters were collected, which do not say what binds a kernel.",
         Evidence(
             [
                 f"{format_several(sum(counts.values()), 'launch', 'launches')} of "

@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         f"{format_pct(100 * spent / facts.repeated_ns)} of what the calls take that repeat is "
         f"spent in {' and '.join(names)}: the host waits there for the kernels before them, or "
-        "for the copies themselves. Which of the two, the calls alone do not show.",
+        "for the copies themselves. The calls alone do not say which of the two.",
         Evidence(list(_list_evidence(waits)), where={"call": names[0]}),
         Advice(
             fix="look at the kernels and copies of the same recording, the longest first:  nsys "
