@@ -7,6 +7,7 @@ import re
 import pytest
 
 from sightline.roofline.hardware import FLOP_PER_CLOCK, SM_LIMITS, find_gpu, load_table
+from sightline.roofline.links import GENERATIONS
 from support.places import ROOT
 
 DOCS = ROOT / "docs" / "roofline.md"
@@ -66,3 +67,8 @@ def test_every_cell_has_source_and_mark(gpu):
 def test_names_of_devices(device, gpu):
     found = find_gpu(device)
     assert (found.name if found else None) == gpu
+
+
+def test_the_host_link_of_every_nvidia_gpu_of_the_table_is_known():
+    known = {g.text("architecture") for g in load_table() if g.text("vendor") == "nvidia"}
+    assert known - set(GENERATIONS) == set()

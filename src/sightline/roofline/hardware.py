@@ -83,7 +83,18 @@ FLOP_PER_CLOCK: dict[str, dict[str, int]] = {
 # 32-bit integer operations per clock and SM: 64 INT32 lanes from Volta to Hopper (the same white
 # papers; CUDA C++ Programming Guide, "Arithmetic Instructions"). Blackwell's are not known to us.
 INT32_PER_CLOCK = dict.fromkeys(
-    ("volta", "turing", "ampere", "ampere-gaming", "ampere-pro", "ada-gaming", "ada-pro", "hopper"),
+    (
+        "volta",
+        "turing",
+        "turing-gaming",
+        "turing-plain",
+        "ampere",
+        "ampere-gaming",
+        "ampere-pro",
+        "ada-gaming",
+        "ada-pro",
+        "hopper",
+    ),
     64,
 )
 

@@ -20,13 +20,18 @@ MACHINE, NETWORK = "machine", "network"
 # Specification 4.0, transaction layer). An H100's 57.3 GB/s is what copies reach.
 _LANES = {3: 15.75e9, 4: 31.5e9, 5: 63.0e9}
 _PAYLOAD = 256 / (256 + 26)
-_GENERATIONS = {
+GENERATIONS = {
+    "pascal": 3,
+    "pascal-gaming": 3,
     "volta": 3,
     "turing": 3,
+    "turing-gaming": 3,
+    "turing-plain": 3,
     "ampere": 4,
     "ampere-gaming": 4,
-    "ada": 4,
+    "ampere-pro": 4,
     "ada-gaming": 4,
+    "ada-pro": 4,
     "hopper": 5,
     "blackwell": 5,
     "blackwell-ultra": 5,
@@ -58,7 +63,7 @@ def find_host_link(device: Mapping[str, Any]) -> float | None:
         return None
     gpu = find_gpu(name, device.get("memory_bytes"))
     known = (gpu and gpu.text("architecture")) or ARCHITECTURES.get(capability) or ""
-    generation = _GENERATIONS.get(known, 3 if capability.startswith(_OLD) else None)
+    generation = GENERATIONS.get(known, 3 if capability.startswith(_OLD) else None)
     return None if generation is None else _LANES[generation] * _PAYLOAD
 
 

@@ -88,7 +88,7 @@ def test_missing_samples_and_other_times_are_no_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"<html>", "no JSON"),
+        (b"<html>", "not JSON"),
         (b'{"status":"error","error":"too many"}', "refuses"),
         (b"[]", "refuses"),
     ],
