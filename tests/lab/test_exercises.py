@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import statistics
+import subprocess
 import sys
 from pathlib import Path
 
@@ -237,3 +238,11 @@ def test_the_tour_runs_all_of_its_commands() -> None:
     parts = re.split(r"^\d of \d  ", outcome.out, flags=re.MULTILINE)[1:]
     assert len(parts) == len(STOPS)
     assert all(len(part.splitlines()) > 8 for part in parts)
+
+
+def test_what_sightline_says_of_a_failed_run_does_not_hide_the_programs_words() -> None:
+    from sightline.lab.record import _explain
+
+    notes = "sightline: the program ended with 1\n  !  py-spy took no samples:\n    7: main\n"
+    done = subprocess.CompletedProcess(["p"], 1, "", f"no data\n{notes}")
+    assert "no data" in str(_explain("baseline", done))

@@ -66,9 +66,12 @@ def _run(
 
 
 def _explain(what: str, done: subprocess.CompletedProcess[str]) -> RequestError:
-    last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    # What sightline says of the recording comes behind the program's own words.
+    own = [line for line in lines if not line.startswith(("sightline:", "  "))]
     return RequestError(
-        f"{what} failed with exit code {done.returncode}", why="; ".join(last) or None
+        f"{what} failed with exit code {done.returncode}",
+        why="; ".join((own or lines)[-3:]) or None,
     )
 
 
