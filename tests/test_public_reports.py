@@ -47,7 +47,7 @@ SUMS = (
 
 REPORTS = (
     Report("catapult-project/catapult#3006", "t.json", json.dumps({"traceEvents": {
-        "traceEvents": EVENTS}}), 2, (r"no list of events", r"jq"), (r"no 'traceEvents'",)),
+        "traceEvents": EVENTS}}), 2, (r"not a list of events", r"jq"), (r"no 'traceEvents'",)),
     Report("google/perfetto#393", "t.json", json.dumps({"traceEvents": EVENTS}), 0,
            (r"window 950\.0 µs", r"10 GPU operations")),
     Report("google/perfetto#365", "t.json", json.dumps({"traceEvents": [CPU]}), 0,
