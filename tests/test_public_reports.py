@@ -64,7 +64,7 @@ REPORTS = (
            'dcgm_power_usage{gpu="0"} 51.2\n', 0, (r"51\.2", r"1 line")),
     Report("NVIDIA/gpu-monitoring-tools#4, dmon", "d.txt",
            "# gpu pwr rxpci\n# Idx W MB/s\n    0   51   12\n    0     N/A161262243332996445\n", 0,
-           (r"1 line that is no", r"51")),
+           (r"1 line that could not be read", r"51")),
     Report("NVIDIA/dcgm-exporter#700", "d.txt",
            "#Entity   XIDER        GNVERR\nID\nGPU 0     N/A          N/A\n", 2,
            (r"no line of it has a value",)),
