@@ -165,7 +165,7 @@ REPORTS = (
     Report("microsoft/pai#949", "q.xml", XML, 0, (r"37\.0",), (r"power", r"utilization")),
     Report("netdata/netdata#4892", "q.txt", QUERY, 0, (r"GTX 960M", r"utilization.* 3 "),
            (r"power",)),
-    Report("anderskm/gputil#55", "s.txt", MISMATCH, 2, (r"another version",)),
+    Report("anderskm/gputil#55", "s.txt", MISMATCH, 2, (r"differ in version",)),
     Report("greshake/i3status-rust#1769", "s.txt", TABLE, 0, (r"13\.0", r"21\.0")),
     Report("NordicHPC/sonar#183", "p.txt", PMON, 0, (r"87\.0", r"41\.0")),
     Report("influxdata/telegraf#7659", "s.csv", SMI_ROW, 2, (r"no known format",)),

@@ -154,7 +154,7 @@ def test_an_analysis_that_is_right(run: Run, tmp_path: Path) -> None:
         (_analysis(lambda run: RIGHT, question="Many"), "question"),
         (_analysis(lambda run: RIGHT.drop("busy_ns")), "declares"),
         (_analysis(lambda run: RIGHT.with_columns(count=pl.lit(None))), "count is null"),
-        (_analysis(lambda run: RIGHT.with_columns(busy_ns=pl.lit(float("nan")))), "no number"),
+        (_analysis(lambda run: RIGHT.with_columns(busy_ns=pl.lit(float("nan")))), "not a number"),
         (_make_forgetful(), "answers otherwise"),
     ],
 )
