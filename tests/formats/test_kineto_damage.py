@@ -351,6 +351,13 @@ def test_part_10_follows_part_9(tmp_path: Path) -> None:
     assert run.table("device_ops").sort("rank")["start_ns"].to_list() == [1_000, 9_000, 10_000]
 
 
+def test_a_trace_without_an_event_is_one(tmp_path: Path) -> None:
+    """As the front end of an inference server writes it."""
+    path = tmp_path / "t.json"
+    path.write_text('{"traceEvents": []}')
+    assert sightline.open(str(path)).rows("host_ops") == 0
+
+
 @pytest.mark.parametrize("text", ["[", "[]", " [ ] ", "[{"])
 def test_a_list_without_an_event_is_no_trace(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.json"

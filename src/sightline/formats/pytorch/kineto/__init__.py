@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xef\xbb\xbf)?\s*(?:\[[\s,]*(?:[{\]]|\Z)|\{\s*(?:[\"}]|\Z))",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=18,
+    version=19,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 
@@ -58,7 +58,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         )
     if reading.too_large is not None and not counted["events"]:
         raise DamagedError(f"cannot read {source.given}", why=reading.too_large)
-    if not reading.header and not counted["events"] and not counted["not_events"]:
+    if reading.is_list and not counted["events"] and not counted["not_events"]:
         raise DamagedError(f"cannot read {source.given}", why="it is a list without an event")
     if counted["not_events"] and not counted["events"]:
         count = counted["not_events"]

@@ -49,6 +49,7 @@ class Reading:
     """
 
     def __init__(self, source: Source) -> None:
+        self.is_list = False  # of events, without an object around it
         self.header: dict[str, Any] = {}
         self.quality: list[Quality] = []
         self.has_events = False
@@ -77,6 +78,7 @@ class Reading:
         """Read the whole file. Raises DamagedError where it is not JSON, or breaks at once."""
         opening = self._peek()
         if opening == "[":
+            self.is_list = True
             self.trace.advance(1)
             self._array()
         elif opening == "{":
