@@ -17,6 +17,7 @@ from sightline.roofline.hardware import find_gpu
 from sightline.roofline.operators import MODELS, count_operator_work
 from sightline.roofline.operators.arguments import parse_arguments
 from sightline.roofline.operators.nvtx import list_nvtx_calls
+from sightline.roofline.rates import find_bandwidth
 from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.host_ranges import find_host_ancestor, list_host_names
 
@@ -155,20 +156,14 @@ def _select_outermost(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _list_peaks(run: Run, asked: pl.DataFrame) -> pl.DataFrame:
     """Each device's ceilings for each type: pipe, peak and best reached FLOP/s, and bytes/s."""
-    devices = run.table("devices").select(
-        "rank", "device_id", "name", "memory_bytes", "memory_bandwidth_bytes_per_s"
-    )
-    gpus, stated = {}, {}
-    for rank, device, name, memory, bandwidth in devices.iter_rows():
-        gpus[rank, device], stated[rank, device] = find_gpu(name, memory), bandwidth
+    devices = {(d["rank"], d["device_id"]): d for d in run.table("devices").iter_rows(named=True)}
     rows = []
     for rank, device, dtype, is_tf32 in asked.iter_rows():
-        gpu = gpus.get((rank, device))
+        known = devices.get((rank, device), {})
+        gpu = find_gpu(known.get("name"), known.get("memory_bytes"))
         peaks = gpu.peaks() if gpu else {}
         pipe = next((p for p in _list_pipes(dtype, is_tf32) if p in peaks), None)
-        # Cards of one name have different memories: what the recording states is this one's.
-        printed = gpu.number("memory_bandwidth") if gpu else None
-        bandwidth = stated.get((rank, device)) or printed
+        bandwidth = find_bandwidth(known)
         peak = peaks.get(pipe or "")
         # The benchmarks multiply bf16; fp16 runs on the same pipe at the same rate.
         best = gpu.number("achievable.bf16_tensor") if gpu and pipe in _REACHED else None

@@ -25,6 +25,17 @@ ARCHITECTURES = {
 _FP64_BEFORE_VOLTA = {"5.0": 32, "5.2": 32, "5.3": 32, "6.0": 2, "6.1": 32, "6.2": 32}
 
 
+def find_bandwidth(device: Mapping[str, Any]) -> float | None:
+    """The memory's rate of a row of `devices`, bytes/s: as the recording states it, else printed.
+
+    Cards of one name have different memories: what is stated is this one's.
+    """
+    if stated := device.get("memory_bandwidth_bytes_per_s"):
+        return float(stated)
+    gpu = find_gpu(device.get("name"), device.get("memory_bytes"))
+    return gpu.number("memory_bandwidth") if gpu else None
+
+
 def compare_rates(device: Mapping[str, Any]) -> dict[str, float]:
     """Peaks of a row of `devices` over its peak in fp32, by precision; empty where not known.
 

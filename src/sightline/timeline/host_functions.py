@@ -40,6 +40,14 @@ def list_host_functions() -> tuple[HostFunction, ...]:
     return tuple(HostFunction(*row) for row in rows)
 
 
+def find_waiting_call(name: str) -> HostFunction | None:
+    """The row of a system's or the C library's call of this name, if it is one that waits."""
+    frame = pl.DataFrame({"layer": ["native"], "function": [name], "file": [""]})
+    at = find_host_functions(frame).item()
+    row = None if at is None else list_host_functions()[at]
+    return row if row is not None and row.kind == WAIT else None
+
+
 def find_host_functions(frames: pl.DataFrame) -> pl.Series:
     """For each frame (layer, function, file) its row of `list_host_functions`, or null."""
     name = pl.col("function").cast(pl.String)

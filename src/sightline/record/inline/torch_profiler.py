@@ -362,16 +362,16 @@ def _go_on_after(torch: Any, owner: Any, theirs: Any, began: int) -> None:
         result = original(self, *args)
         if self is theirs:
             owner.__exit__ = original
-            left = (
-                float(options["seconds"]) - (now() - began) / 1e9 if options.get("seconds") else 0
-            )
-            if not options.get("seconds") or left > 0:
-                # Profilers of others may be around it, and end with it: then ours is not begun.
-                again = {**options, **({"seconds": left} if left else {})}
-                before = _tried
-                _guarded(lambda: start(torch, again))
-                if (file := session.open_recorder()) is not None and _tried > before:
-                    file.fact(torch_begun_again=_tried - 1)
+            again = dict(options)
+            if options.get("seconds"):
+                again["seconds"] = float(options["seconds"]) - (now() - began) / 1e9
+                if again["seconds"] <= 0:
+                    return result
+            before = _tried
+            # Profilers of others may be around it: then ours is not begun.
+            _guarded(lambda: start(torch, again))
+            if (file := session.open_recorder()) is not None and _tried > before:
+                file.fact(torch_begun_again=_tried - 1)
         return result
 
     owner.__exit__ = leave
@@ -388,7 +388,7 @@ def _note_own_traces(torch: Any) -> None:
     def export(self: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, path, *args, **kwargs)
         file = session.open_recorder()
-        is_ours = _IS_OURS.search(str(path)) is not None
+        is_ours = Path(path).parent == state.folder
         if file is not None and not is_ours and len(written) < _MOST_TRACES:
             written.append(str(path))
             file.fact(torch_own_traces=written)
@@ -420,7 +420,6 @@ def _hook_optimizers() -> None:
 
 
 _MOST_AGAIN = 3  # times that ours is begun again after one of the program's own
-_IS_OURS = re.compile(r"[/\\]\.part-\d+-[^/\\]*\.torch-\d+\.json$")  # `Session._write`
 _MOST_TRACES = 8  # of the program's own, whose names are kept
 _kept: list[Any] = []  # C callbacks, which must outlive their use
 

@@ -193,11 +193,7 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
             },
         ),
         Advice(
-            fix=_WORK
-            if busy
-            else f"{_NEXT}; then {_advise(run, deed.name)}"
-            if deed.name == "wait"
-            else f"{_advise(run, deed.name)}; {_NEXT}",
+            fix=_WORK if busy else _advise_further(run, deed.name),
             verify="sightline stats api_calls AFTER: total_ns of these calls",
             cause="the GPU works that long, as it seems: waiting itself costs microseconds"
             if busy
@@ -276,6 +272,13 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
         title="The host reads or writes files" if is_file else "The host calls nothing for long",
         states_limit=pct >= _MOST_PCT,
     )
+
+
+def _advise_further(run: Run, deed: str) -> str:
+    """What to do about the calls and what to record; of waits, what to record comes first."""
+    if deed == "wait":
+        return f"{_NEXT}; then {_advise(run, deed)}"
+    return f"{_advise(run, deed)}; {_NEXT}"
 
 
 def _advise(run: Run, deed: str) -> str:

@@ -45,7 +45,7 @@ from sightline.core.model.span import Span
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
-from sightline.timeline.host_functions import WAIT, find_host_functions, list_host_functions
+from sightline.timeline.host_functions import find_waiting_call
 from sightline.timeline.host_ranges import IN_API
 from sightline.timeline.system_calls import FILES, find_main_call
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
@@ -133,11 +133,8 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
 def _advise(call: str | None) -> str:
     if call is not None and re.search(FILES, call):
         return "read or write less, in larger pieces, or on another thread while the GPU works"
-    if call is not None:
-        frame = pl.DataFrame({"layer": ["native"], "function": [call], "file": [""]})
-        row = find_host_functions(frame).item()
-        if row is not None and list_host_functions()[row].kind == WAIT:
-            return str(list_host_functions()[row].avoid)
+    if call is not None and (waits := find_waiting_call(call)) is not None:
+        return waits.avoid
     return (
         "shorten what the CPU does there (making or reading data, a reference, checks): on all "
         "cores with -O3, on the GPU, or left out of what is measured; sightline run --cpu-stacks "

@@ -38,7 +38,7 @@ from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
-from sightline.timeline.host_functions import WAIT, find_host_functions, list_host_functions
+from sightline.timeline.host_functions import find_waiting_call
 from sightline.timeline.host_parts import has_operators
 
 RULE = Rule("hot-range", "Where the host's time goes")
@@ -123,13 +123,13 @@ def _drop_lone(host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _report(names: pl.DataFrame, top: dict[str, Any], window: int) -> Finding:
-    waits = _find_wait(top)
+    waits = find_waiting_call(top["name"]) if top["layer"] == "os" else None
     once = top["count"] == 1 or _ONCE_PCT * top["own_ns"] <= 100 * top["longest_own_ns"]
     share = format_pct(100 * top["own_ns"] / window)
     where = "" if top["around"] is None else f", in {top['around']}"
     if waits:
         does, times = f"sleeps in {top['name']}{where}", ""
-        fix = list_host_functions()[waits].avoid
+        fix = waits.avoid
     elif once:
         count = top["count"]
         does = f"is in {top['name']}{where}"
@@ -171,12 +171,3 @@ def _describe(row: dict[str, Any], window: int) -> str:
         f"{text} in {format_count(row['count'])}, the longest {format_ns(row['longest_ns'])} "
         f"({longest})"
     )
-
-
-def _find_wait(row: dict[str, Any]) -> int | None:
-    """The row of host_functions.tsv, if it is a call that sleeps."""
-    if row["layer"] != "os":
-        return None
-    frame = pl.DataFrame({"layer": ["native"], "function": [row["name"]], "file": [""]})
-    found = find_host_functions(frame).item()
-    return found if found is not None and list_host_functions()[found].kind == WAIT else None

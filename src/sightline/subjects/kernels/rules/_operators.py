@@ -48,6 +48,11 @@ def _list_kernels_at_roof(run: Run, calls: pl.DataFrame) -> pl.DataFrame:
         owner="host_op_id",
         factor=(pl.col("reach_ns") / pl.col("kernel_ns")).clip(upper_bound=1.0),
     )
+    return list_kernels_of(run, left)
+
+
+def list_kernels_of(run: Run, left: pl.DataFrame) -> pl.DataFrame:
+    """The kernels of these calls as `list_kernels` has them, with the `factor` of their `owner`."""
     kernels = add_owners(run, list_kernels(run))
     rows = find_rows(left.get_column("owner"), kernels.get_column("owner"))
     known = kernels.drop("owner").with_columns(left.get_column("factor").gather(rows))

@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count
-from sightline.roofline.hardware import find_gpu
+from sightline.roofline.rates import find_bandwidth
 from sightline.subjects.kernels.rules._launches import list_filled
 
 # No cache holds what is told: the largest L2 of a GPU for games is 96 MiB, of older ones 6.
@@ -61,14 +61,8 @@ def find_passes(run: Run, name: str) -> Passes | None:
 
 
 def _find_rate(run: Run, rank: int, device: int) -> float | None:
-    """The memory's rate, bytes/s, as the recording states it or the table has it."""
     of = run.table("devices").filter(pl.col("rank") == rank, pl.col("device_id") == device)
-    for row in of.iter_rows(named=True):
-        if stated := row["memory_bandwidth_bytes_per_s"]:
-            return float(stated)
-        gpu = find_gpu(row["name"], row["memory_bytes"])
-        return gpu.number("memory_bandwidth") if gpu else None
-    return None
+    return find_bandwidth(of.row(0, named=True)) if of.height else None
 
 
 def _find_largest_copy(run: Run, rank: int, device: int) -> int:

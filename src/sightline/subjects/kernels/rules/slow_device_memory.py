@@ -42,12 +42,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.algebra.lookup import find_rows, keep_rows
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_pct
 from sightline.roofline.operator_roofs import place_operators
-from sightline.subjects.kernels.rules._operators import add_owners
+from sightline.subjects.kernels.rules._operators import list_kernels_of
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
 RULE = Rule("slow-device-memory", "The GPU's memory is far slower than it should be")
@@ -87,14 +86,11 @@ def check(run: Run) -> Iterator[Finding]:
     if passes.is_empty():
         return
     left = passes.select(owner="host_op_id", factor=pl.col("rate") / pl.col("peak_bytes_per_s"))
-    kernels = add_owners(run, list_kernels(run))
-    rows = find_rows(left.get_column("owner"), kernels.get_column("owner"))
-    shorter = kernels.drop("owner").with_columns(left.get_column("factor").gather(rows))
     row = passes.sort("moved_bytes", "host_op_id").row(-1, named=True)
     found = find_shorter_kernels(
         run,
         RULE,
-        keep_rows(shorter, rows.is_not_null()),
+        list_kernels_of(run, left),
         f"Passes over large tensors run at {format_pct(100 * _measure_rate(passes))} of what the "
         "memory of this GPU can do, and take {share} of the window more than at its rate.",
         cause="the tensors lie in the host's memory (more is used than the GPU has), or its memory "
