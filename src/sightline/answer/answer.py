@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from sightline.answer.price_words import has_gain, write_price
@@ -24,6 +25,7 @@ from sightline.core.units import (
     format_several,
 )
 from sightline.diagnosis.price import ALL_PCT, share_of
+from sightline.diagnosis.ranking import OUTSIDE, SEGMENT
 
 SCHEMA = "sightline-report/1"
 LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not worth a word
@@ -146,6 +148,15 @@ class Answer:
         return [f for f in self.judged if not has_gain(f)]
 
     @cached_property
+    def leads(self) -> list[Row]:
+        """The remarks that come before all gains: what the run as a whole is bound by.
+
+        Start-up does not bind what repeats: what does is said behind it.
+        """
+        most = 2 if self.judged and SEGMENT in self.judged[0]["where"] else 1
+        return list(takewhile(lambda f: f["states_limit"] and not has_gain(f), self.judged[:most]))
+
+    @cached_property
     def headline(self) -> str:
         """The answer in one or two sentences, written from the ranked findings."""
         return _write_headline(self)
@@ -237,7 +248,8 @@ def _write_headline(answer: Answer) -> str:
     if answer.gains:
         best = answer.gains[0]
         price = ", ".join(write_price(best, rows)[:-1])
-        return f"{first}. {best['title']}: {price}."
+        before = [f["summary"] for f in answer.leads if f["where"].get(SEGMENT) == OUTSIDE]
+        return " ".join([*before, f"{first}. {best['title']}: {price}."])
     if judged:
         return f"{first}. {judged[0]['summary']}"
     return f"{first}. No rule found a problem."

@@ -8,9 +8,17 @@ from typing import Any
 from sightline.core.registry import OF_JOBS, OF_WINDOW
 from sightline.core.units import format_bytes, format_hours, format_joules, format_ns, format_pct
 from sightline.diagnosis.price import share_of
+from sightline.diagnosis.ranking import OUTSIDE, SEGMENT
 
 # What a person reads before a finding's advice, by the name of its field.
 LABELS = {"fix": "Fix", "verify": "Check"}
+
+
+def name_whole(found: Mapping[str, Any], *, has_timeline: bool) -> str:
+    """What a finding's cost is a share of: 'the window', 'the recording', 'the memory' ..."""
+    if found["where"].get(SEGMENT) == OUTSIDE:
+        return "the recording"
+    return share_of(found["rule"], has_timeline=has_timeline)
 
 
 def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -19,7 +27,7 @@ def write_price(found: Mapping[str, Any], breakdown: Sequence[Mapping[str, Any]]
     `found` is a finding as plain data, `breakdown` the devices' rows; shares are of the window
     where nothing else is said.
     """
-    whole = share_of(found["rule"], has_timeline=bool(breakdown))
+    whole = name_whole(found, has_timeline=bool(breakdown))
     of = "" if whole == OF_WINDOW else f" of {whole}"
     # Jobs take hours on many GPUs or cores; nothing else takes as long.
     write_time = format_hours if whole == OF_JOBS else format_ns

@@ -18,6 +18,8 @@ MAJOR_PCT = 10.0
 _AHEAD = 4
 # `Finding.where` holds it for what is said of start-up or the tail.
 SEGMENT = "segment"
+# Its value for what lies outside the devices' window: costs are shares of the recording there.
+OUTSIDE = "outside"
 # And this for what a general rule says of one function that samples name: that is a narrow finding.
 NARROW = "is_narrow"
 # And this for a wait whose gaps are mostly what the host does after it: a finding that names what

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sightline.answer.answer import Answer
-from sightline.answer.price_words import has_gain, label_device, write_price
+from sightline.answer.price_words import label_device, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.version import __version__
@@ -28,6 +28,7 @@ def write_for_llm(answer: Answer, questions: str | None = None) -> str:
     blocks = [
         list(_head(answer)),
         list(_times(answer)),
+        *(list(_lead(f)) for f in answer.leads),
         *(list(_finding(n, f, answer)) for n, f in enumerate(answer.gains, 1)),
         list(_remarks(answer)),
         list(_kernels(answer)),
@@ -84,6 +85,14 @@ def _times(answer: Answer) -> Iterator[str]:
         yield f"- {_line(note)}"
 
 
+def _lead(finding: Row) -> Iterator[str]:
+    """What the run as a whole is bound by."""
+    yield f"## What limits the run: {_line(finding['title'])} [{finding['rule']}]"
+    yield _line(finding["summary"], 400)
+    yield from (f"- {_line(line)}" for line in finding["evidence"][:_EVIDENCE])
+    yield from _ways_out(finding)
+
+
 def _finding(number: int, finding: Row, answer: Answer) -> Iterator[str]:
     price = " · ".join(write_price(finding, answer.breakdown))
     yield f"## F{number} {_line(finding['title'])} [{finding['rule']}]"
@@ -101,8 +110,8 @@ def _ways_out(finding: Row) -> Iterator[str]:
 
 
 def _remarks(answer: Answer) -> Iterator[str]:
-    remarks = [f for f in answer.remarks if not has_gain(f)]
-    if not answer.gains and not remarks:
+    remarks = answer.remarks[len(answer.leads) :]
+    if not answer.judged:
         yield "## No rule found a problem"
         return
     if not remarks:

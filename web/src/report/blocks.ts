@@ -2,7 +2,7 @@
 
 import { curves, lines, shares } from "./charts";
 import type { Block } from "./data";
-import { h, onOpening } from "../shared/dom";
+import { h, keepUnits, onOpening } from "../shared/dom";
 import { type ShowFinding, cards } from "./findings";
 import { flame } from "./flamepanel";
 import { flow } from "./flow";
@@ -23,7 +23,7 @@ export interface Tools extends Actions {
 
 export function draw(block: Block, tools: Tools): HTMLElement {
   switch (block.kind) {
-    case "text": return h("p", { class: block.role }, block.text);
+    case "text": return h("p", { class: block.role }, keepUnits(block.text));
     case "table": return table(block, tools);
     case "shares": return shares(block);
     case "strip": return strip(block, tools);

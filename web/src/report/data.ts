@@ -73,6 +73,8 @@ export interface Card {
   cost_ns: number | null; cost_bytes: number | null; gain_bytes: number | null; cost_j: number | null; gain_j: number | null; cost_pct: number | null; gain_ns: number | null; gain_pct: number | null; of: string;
   evidence: string[]; cause: string; fix: string; verify: string; method: string;
   sources: string[]; limits: string[]; command: string; again: string; kernel: string;
+  /** A remark that comes before all gains. */
+  leads: boolean;
   where: { spark: number[]; count: number; drawn: boolean };
 }
 

@@ -3,21 +3,26 @@
 import { amount, cell, share } from "../shared/format";
 import { sparkline } from "./charts";
 import type { Card } from "./data";
-import { breakLong, type Child, copyButton, h } from "../shared/dom";
+import { breakLong, type Child, copyButton, h, keepUnits } from "../shared/dom";
 
 // Facts beside the answer; the line of code is mostly among the last of the first few.
 const SHOWN = 4;
 
 export type ShowFinding = (place: number) => void;
 
-/** What gains something as numbered cards, the rest below them as remarks. */
+/** What leads, then what gains something as numbered cards, the rest below them as remarks. */
 export function cards(list: Card[], show: ShowFinding): HTMLElement {
   if (!list.length) return h("p", { class: "note" }, "No rule found a problem.");
   const items = list.map((card, place) => ({ card, item: h("li", {}, one(card, place, show)) }));
-  const [gains, remarks] = [true, false].map((wanted) => items.filter(({ card }) => !!(card.gain_ns || card.gain_bytes || card.gain_j) === wanted).map(({ item }) => item));
-  return h("div", {}, gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
-    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, gains!.length ? "Also noticed" : "Noticed (no estimate of a gain)"),
+  const [leads, gains, remarks] = (["leads", "gains", "remarks"] as const).map((wanted) => items.filter(({ card }) => part(card) === wanted).map(({ item }) => item));
+  return h("div", {}, leads!.length ? h("section", { class: "remarks leads" }, h("ul", { class: "cards" }, ...leads!)) : null,
+    gains!.length ? h("ol", { class: "cards" }, ...gains!) : null,
+    remarks!.length ? h("section", { class: "remarks" }, h("h3", {}, leads!.length || gains!.length ? "Also noticed" : "Noticed (no estimate of a gain)"),
       h("ul", { class: "cards" }, ...remarks!)) : null);
+}
+
+function part(card: Card): "leads" | "gains" | "remarks" {
+  return card.leads ? "leads" : card.gain_ns || card.gain_bytes || card.gain_j ? "gains" : "remarks";
 }
 
 function one(card: Card, place: number, show: ShowFinding): HTMLElement {
@@ -75,7 +80,7 @@ function sizeAndShare(size: number, pct: number | null): string { return withSha
 function withShare(text: string, pct: number | null): string { return pct === null ? text : `${text} (${share(pct)})`; }
 
 function figure(label: string, value: string, after: string): HTMLElement {
-  return h("div", {}, h("dt", {}, label), h("dd", {}, value), after ? h("dd", { class: "of" }, after) : null);
+  return h("div", {}, h("dt", {}, label), h("dd", {}, keepUnits(value)), after ? h("dd", { class: "of" }, after) : null);
 }
 
 function line(label: string, text: string, copyable = false): HTMLElement | null {

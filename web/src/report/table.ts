@@ -4,8 +4,7 @@ import { cell } from "../shared/format";
 import type { Cell, TableBlock, TableColumn } from "./data";
 import { breakable, copyButton, h, isNarrow, say } from "../shared/dom";
 
-const FIRST = 100;
-const PRINTED = 30; // rows on paper, as style.css has it
+const FIRST = 30; // rows at first, and on paper, as style.css has it
 const LONG = 28; // letters of a name that may go on in the next line
 let made = 0;
 
@@ -33,6 +32,12 @@ export function arrangeNarrow(block: TableBlock): TableColumn[] {
   return [...block.columns].sort((a, b) => place(a) - place(b));
 }
 
+/** The columns for a wide screen: a rank or a device that all rows share answers nothing, and comes last. */
+export function arrangeWide(block: TableBlock): TableColumn[] {
+  const same = (c: TableColumn) => block.rows > 1 && /^(rank|device_id)$/.test(c.name) && c.values.every((value) => value === c.values[0]);
+  return [...block.columns.filter((c) => !same(c)), ...block.columns.filter(same)];
+}
+
 class Table {
   readonly element: HTMLElement;
   private readonly body = h("tbody");
@@ -51,7 +56,7 @@ class Table {
   private readonly block: TableBlock;
 
   constructor(given_: TableBlock, private readonly actions: Actions) {
-    const block = isNarrow() ? { ...given_, columns: arrangeNarrow(given_) } : given_;
+    const block = { ...given_, columns: isNarrow() ? arrangeNarrow(given_) : arrangeWide(given_) };
     this.block = block;
     this.order = Array.from({ length: block.rows }, (_, i) => i);
     const id = `table-${made++}`;
@@ -147,7 +152,7 @@ class Table {
     }
     if (this.filter && !kept.length) texts.push("No row matches.");
     const most = Math.max(kept.length, this.filter ? 0 : block.of);
-    const paper = rows.length > PRINTED ? `The first ${PRINTED} of ${most.toLocaleString("en-US")} rows.` : "";
+    const paper = rows.length > FIRST ? `The first ${FIRST} of ${most.toLocaleString("en-US")} rows.` : "";
     this.foot.replaceChildren(h("span", { class: paper ? "screen" : undefined }, ...texts), h("span", { class: "paper" }, paper));
   }
 

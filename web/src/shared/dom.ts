@@ -39,8 +39,13 @@ export function breakable(text: string): Child[] {
 
 /** The same of the long names in a sentence; numbers and words stay whole. */
 export function breakLong(text: string): Child[] {
-  return text.split(/(\S{18,})/).flatMap((part, i) => (i % 2 ? breakable(part) : [part]));
+  return keepUnits(text).split(/(\S{18,})/).flatMap((part, i) => (i % 2 ? breakable(part) : [part]));
 }
+
+const UNIT = /(\d) (?=(?:%|[nµm]?s|min|h|[kMGT]?B(?:\/s)?|k?J|m?W|[kMG]Hz|[GTP]?FLOP\/s)(?!\w))/g;
+
+/** A text in which no line ends between a number and its unit. */
+export function keepUnits(text: string): string { return text.replace(UNIT, "$1\u00a0"); }
 
 /** Whether the page has a phone's width. */
 export function isNarrow(): boolean { return matchMedia("(max-width: 46rem)").matches; }

@@ -6,6 +6,7 @@ panel, drawn from the data, in its place; classes and order are those of web/src
 
 from __future__ import annotations
 
+import re
 from html import escape
 from itertools import takewhile
 from typing import Any
@@ -25,7 +26,10 @@ def write_first_view(content: dict[str, Any]) -> str:
     parts += [_tag("p", block["text"], block["role"]) for block in said]
     cards = [card for block in blocks if block["kind"] == "findings" for card in block["cards"]]
     gains = [card for card in cards if has_gain(card)]
-    if gains:
+    if cards and cards[0]["leads"]:
+        lead = f'<ul class="cards"><li>{_write_card(cards[0])}</li></ul>'
+        parts.append(f'<div><section class="remarks leads">{lead}</section></div>')
+    elif gains:
         parts.append(f'<div><ol class="cards"><li>{_write_card(gains[0])}</li></ol></div>')
     elif cards:
         remark = f'<ul class="cards"><li>{_write_card(cards[0])}</li></ul>'
@@ -49,8 +53,19 @@ def has_gain(card: dict[str, Any]) -> bool:
     return bool(card["gain_ns"] or card["gain_bytes"] or card["gain_j"])
 
 
+# As web/src/shared/dom.ts has it.
+_UNIT = re.compile(
+    r"(\d) (?=(?:%|[nµm]?s|min|h|[kMGT]?B(?:/s)?|k?J|m?W|[kMG]Hz|[GTP]?FLOP/s)(?!\w))"
+)
+
+
+def keep_units(text: str) -> str:
+    """A text in which no line ends between a number and its unit."""
+    return _UNIT.sub("\\1\u00a0", text)
+
+
 def _tag(name: str, text: str, role: str = "") -> str:
-    return f"<{name}{f' class={role!r}' if role else ''}>{escape(text)}</{name}>"
+    return f"<{name}{f' class={role!r}' if role else ''}>{escape(keep_units(text))}</{name}>"
 
 
 def _write_card(card: dict[str, Any]) -> str:

@@ -6,14 +6,13 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from sightline.answer.answer import Answer
-from sightline.answer.price_words import LABELS, has_gain, write_price
+from sightline.answer.price_words import LABELS, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import (
     format_bytes,
@@ -24,7 +23,6 @@ from sightline.core.units import (
     format_pct,
     format_several,
 )
-from sightline.diagnosis.ranking import SEGMENT
 from sightline.views.terminal.bandwidth import print_bandwidth
 from sightline.views.terminal.kernels_text import print_kernels
 from sightline.views.terminal.marks_text import print_marks, print_memory
@@ -296,10 +294,7 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
         yield Text(f"No finding: the GPU computes for {format_pct(busy)} of the window{more}.")
     gains = answer.gains
     remarks = answer.remarks
-    # What the run as a whole is bound by leads where the ranking puts it first.
-    # Start-up does not bind what repeats: what does is said behind it.
-    most = 2 if judged and SEGMENT in judged[0]["where"] else 1
-    leads = list(takewhile(lambda f: f["states_limit"] and not has_gain(f), judged[:most]))
+    leads = answer.leads
     shown = [*((None, f) for f in leads), *enumerate(gains[:MAX_FINDINGS], 1)]
     for place, (number, finding) in enumerate(shown):
         if place:

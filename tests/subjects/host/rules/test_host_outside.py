@@ -8,6 +8,9 @@ import pytest
 
 import sightline
 from sightline.core.model.run import Run
+from sightline.session import Session
+from sightline.views.for_llm import write_for_llm
+from sightline.views.html import page as page_of
 from support import exports
 from support.rules import answers, assert_silent
 from synth_nsys import Export, gtid
@@ -99,3 +102,17 @@ def test_a_window_that_was_chosen_is_all_that_is_asked_about(tmp_path: Path) -> 
     chosen = sightline.open(str(tmp_path / "run.sqlite"), window="0ms..50ms")
     assert answers(run, RULE)
     assert_silent(chosen, RULE)
+
+
+def test_every_view_begins_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = recorded(tmp_path, before=10_000, after=0)
+    answer = Session.of(run).answer()
+    assert [f["rule"] for f in answer.leads][:1] == [RULE]
+    title = answer.leads[0]["title"]
+    monkeypatch.setattr(page_of, "FIRST_VIEW_BYTES", 0)
+    page = page_of.write(run).decode()
+    page = page[page.index("<h2>Summary") :]
+    for text in (write_for_llm(answer), page):
+        assert title in text
+        assert "Also noticed" not in text.partition(title)[0]
+    assert "of the recording" in page

@@ -2,7 +2,7 @@
 
 import { amount, count, moment, percent } from "../../shared/format";
 import type { TimelineBlock } from "../data";
-import { copyButton, h } from "../../shared/dom";
+import { breakLong, copyButton, h } from "../../shared/dom";
 import type { Breakdown } from "./breakdown";
 import { LAST_OF_DEVICE, OTHER } from "./looks";
 import type { Ev } from "./model";
@@ -109,7 +109,7 @@ export function walkPanel(walk: Walk, place: number, go: (place: number) => void
       button("longest", "the longest of all", () => go(-1)), button("close", "Escape", close)),
     h("p", {}, where.filter(Boolean).join(" · ")),
     walk.count > held ? h("p", { class: "note" }, `The page holds the longest ${count(held)} of ${count(walk.count)}.`) : null,
-    h("p", {}, walk.summary),
+    h("p", {}, ...breakLong(walk.summary)),
     walk.fix ? h("p", { class: "soft" }, `Fix: ${walk.fix}`) : null);
 }
 

@@ -44,7 +44,7 @@ from sightline.core.model.run import Run
 from sightline.core.model.span import Span
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import Advice, Evidence, build_finding
-from sightline.diagnosis.ranking import SEGMENT
+from sightline.diagnosis.ranking import OUTSIDE, SEGMENT
 from sightline.timeline.host_functions import find_waiting_call
 from sightline.timeline.host_ranges import IN_API
 from sightline.timeline.system_calls import FILES, find_main_call
@@ -116,7 +116,7 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
         Evidence(
             evidence,
             rows=[{"rank": rank, "start_ns": outside.span[0], "end_ns": outside.span[1]}],
-            where={"ranks": [rank], SEGMENT: "outside"},
+            where={"ranks": [rank], SEGMENT: OUTSIDE},
         ),
         Advice(
             fix=_advise(None if inside is None else str(inside["name"])),

@@ -25,9 +25,12 @@ def data(view: View) -> list[Block]:
     drawn = frame.drop_nulls("device_id").head(MAX_BARS)
     if drawn.height:
         ranks = frame.select("rank", "device_id").n_unique() > 1
+        alike = not ranks and drawn.height > 1 and drawn.get_column("step").n_unique() == 1
         labels = [
-            make_printable(r["step"]) + (f" · rank {r['rank']}" if ranks else "")
-            for r in drawn.select("rank", "step").iter_rows(named=True)
+            (f"{number} · " if alike else "")
+            + make_printable(r["step"])
+            + (f" · rank {r['rank']}" if ranks else "")
+            for number, r in enumerate(drawn.select("rank", "step").iter_rows(named=True), 1)
         ]
         found.append(
             blocks.make_shares("Time per step", drawn, labels, whole="duration_ns", same_scale=True)

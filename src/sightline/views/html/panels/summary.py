@@ -7,14 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from sightline.answer.price_words import label_device
+from sightline.answer.price_words import label_device, name_whole
 from sightline.answer.summary import TOP_KERNELS
 from sightline.core import registry
 from sightline.core.page import blocks
 from sightline.core.page.declare import Block, Panel
 from sightline.core.text import make_printable
 from sightline.core.units import format_note
-from sightline.diagnosis.price import share_of
 from sightline.views.html.evidence import measure_spark
 from sightline.views.html.view import PageView
 
@@ -74,12 +73,16 @@ def _limit(row: dict[str, Any]) -> dict[str, str]:
 
 def _cards(view: PageView) -> list[dict[str, Any]]:
     pairs = zip(view.judged, view.places, strict=True)
-    return [_card(view, finding, places) for finding, places in pairs]
+    leads = len(view.answer.leads)
+    return [
+        {**_card(view, finding, places), "leads": place < leads}
+        for place, (finding, places) in enumerate(pairs)
+    ]
 
 
 def _name_whole(view: PageView, finding: dict[str, Any]) -> str:
     """What a cost is a share of, in words: 'the window', and of several devices all of them."""
-    whole = share_of(finding["rule"], has_timeline=view.has_device)
+    whole = name_whole(finding, has_timeline=view.has_device)
     return "all windows" if whole == "the window" and len(view.answer.window) > 1 else whole
 
 
