@@ -1,4 +1,4 @@
-"""What the run as a whole is bound by comes first in every view, with the right whole behind its share."""
+"""What bounds the run comes first in every view, and its share names the right whole."""
 
 from __future__ import annotations
 

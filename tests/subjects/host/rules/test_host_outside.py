@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_every_view_begins_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     title = answer.leads[0]["title"]
     monkeypatch.setattr(page_of, "FIRST_VIEW_BYTES", 0)
     page = page_of.write(run).decode()
-    page = page[page.index("<h2>Summary") :]
+    page = unescape(page[page.index("<h2>Summary") :])
     for text in (write_for_llm(answer), page):
         assert title in text
         assert "Also noticed" not in text.partition(title)[0]
