@@ -166,9 +166,16 @@ bool EventReader::dispatch(const char* begin, const char* end) {
             case 'C': ok = counters(begin, end); break;
             case 'B':
             case 'E': ok = half(ph_.text[0]); break;
-            default: break;
+            default:
+                // The phases of the Trace Event Format that hold nothing which is read; others are
+                // none, and the event that had one is lost.
+                if (std::string_view("bneSTptFPNODVvRc()=a").find(ph_.text[0]) ==
+                    std::string_view::npos) {
+                    ++rows_.not_events;
+                    return true;
+                }
         }
-    } else if (ph_.kind != Kind::text) {
+    } else {
         ++rows_.not_events;
         return true;
     }

@@ -17,6 +17,7 @@ from sightline.core.model.stack_trie import StackTrie
 from sightline.errors import DamagedError
 from sightline.formats._rocm import SOURCE
 from sightline.formats._stacks import finish_import, note_bad_lines, read_text
+from sightline.formats._text_damage import count_misspelt
 from sightline.formats.amd._rocm_samples import Sample, count_samples, make_sample
 
 IMPORTER = Importer(
@@ -42,12 +43,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
 
 _STOCHASTIC = ("Instruction_Type", "Stall_Reason", "Wave_Count")
+_COLUMNS = (
+    "Sample_Timestamp", "Exec_Mask", "Dispatch_Id", "Instruction", "Instruction_Comment",
+    "Correlation_Id", "Wave_Issued_Instruction", *_STOCHASTIC,
+)  # fmt: skip
 _PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^[^:]*$", re.DOTALL)
 
 
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:
     reader = csv.DictReader(text.splitlines())
     names = reader.fieldnames or ()
+    yield from [(None, None)] * count_misspelt(names, _COLUMNS)
     # What stochastic sampling writes beside whether a wave issued.
     if "Wave_Issued_Instruction" in names:
         yield from [(None, None) for name in _STOCHASTIC if name not in names]

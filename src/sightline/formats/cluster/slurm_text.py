@@ -47,6 +47,10 @@ IMPORTER = Importer(
 )
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]{0,60})=")
+_SECOND = re.compile(
+    r"(?<=\S)(?<!Array)(?:JobId=\d{1,18} (?:ArrayJobId|JobName|Name)"
+    r"|NodeName=[\w.-]{1,200} (?:Arch|CoresPerSocket))="
+)
 # Values that may hold blanks and signs of equality: to the end of their line.
 _TO_THE_END = {"Command", "WorkDir", "StdErr", "StdIn", "StdOut", "Comment", "AdminComment"}
 _TO_THE_END |= {"Reason", "SubmitLine", "SystemComment", "OS"}
@@ -79,7 +83,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="it has no complete job or node")
     quality += note_bad_lines(bad, "lines of squeue")
     quality += note_bad_lines(damaged_blocks + _count_odd_lines(text), "lines of scontrol")
-    quality += note_damaged_summaries(damaged)
+    quality += [*note_damaged_summaries(damaged), *tables.note_left_out()]
     return Imported(made, Recording("slurm", of_host=True), [*quality, NO_ZONE])
 
 
@@ -92,8 +96,11 @@ def _split_blocks(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _count_odd_lines(text: str) -> int:
-    """How many indented lines of blocks have no field: `NAME=VALUE` stands in each."""
-    count, is_within = 0, False
+    """How many indented lines of blocks have no field, or another block behind them.
+
+    `NAME=VALUE` stands in each.
+    """
+    count, is_within = len(_SECOND.findall(text)), False
     lines = text.splitlines()
     for line, below in pairwise([*lines, ""]):
         # What is left of a block's first line: its fields stand below.

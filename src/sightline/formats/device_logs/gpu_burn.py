@@ -32,6 +32,7 @@ _RATE = re.compile(r"\(([\d.]+) Gflop/s\)")
 _COUNT = re.compile(r"^\s*(\d+)")
 _LOOKS = re.compile(
     r"proc'd:|errors:|temps:|Summary at:|Gflop/s"
+    r"|^\tS[umaryt ]*$"
     r"|^\d+\.(?:\d*%?)?\s*$"
     r"|^\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} [\d:]{8} (?:\S+ )?\d{4}\s*$"
 )  # of a line that is damaged

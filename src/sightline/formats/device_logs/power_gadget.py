@@ -14,6 +14,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, TimesOfDay, note_no_date
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_odd_header
 
 IMPORTER = Importer(
     name="power_gadget",
@@ -43,8 +44,10 @@ _TWICE = "mWh"  # the same energies as in joules
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines with a time. Raises DamagedError where there is none."""
     quality: list[Quality] = []
+    text = read_text(source, quality)
+    quality += note_odd_header(text.partition("\n")[0])
     try:
-        rows = list(csv.reader(read_text(source, quality).splitlines()))
+        rows = list(csv.reader(text.splitlines()))
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is not CSV ({error})") from error
     header = [cell.strip() for cell in rows[0]] if rows else []

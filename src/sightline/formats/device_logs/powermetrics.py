@@ -79,7 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no sample of it has a value")
     samples.names[_GPU] = "Apple GPU"
-    bad += count_cut(others, _HEADS)
+    bad += count_cut(others, _HEADS, least=1)
     quality += [*note_bad_lines(bad, "value of powermetrics"), *samples.note_gaps()]
     return Imported(samples.tables("apple"), Recording("powermetrics"), quality)
 

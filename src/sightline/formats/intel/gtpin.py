@@ -66,8 +66,10 @@ _ADDRESS = re.compile(r"(?:\] ?|^)0x[0-9a-fA-F]{4,12} ?:")
 _LANES = re.compile(r"\(\d{1,2}\|M\d{1,2}\) r\d")
 _BEGINS = re.compile(r"^\[ ?\d|^\[$|^===")
 _TILE = re.compile(r"^--- Tile #(\d{1,3}) of \d{1,3} collected$")
+_SECOND = re.compile(rf"\S ?\[ ?{_N}\] ")  # of a listing, behind the break that is gone
 _MNEMONIC = re.compile(r"^(?:\([^()]*\) ?)*([a-z]\w*(?:\.\w+)*)")
 _HEADING = ("###", "Legend:", "NA - ", "Name ")
+_COMMENTS = ("//", "---", "===", "[INFO]")
 _ALL = "[all kernels]"
 _SCHEMA = {
     "kernel_id": pl.Int64, "metric": pl.String, "unit": pl.String, "instance_id": pl.Int64,
@@ -168,6 +170,7 @@ def _read_times(lines: list[str], found: _Found) -> None:
             found.bad += bool(line) and not line.startswith(_HEADING)
             continue
         name, code, simd, cells = dispatch
+        found.bad += _split_dispatch(cells) is not None  # two lines in one
         if set(cells.split(" ")) == {"NA"}:
             left_out += 1
         elif is_latency and (measured := _LATENCY.match(cells)):
@@ -227,6 +230,8 @@ def _read_opcodes(lines: list[str], found: _Found) -> None:
             dtype = line.partition(":")[2].strip()
             continue
         row = _OPCODE.match(line)
+        if row is None and line.startswith("["):
+            found.bad += not _EXECUTED.match(line) or bool(_SECOND.search(line))
         if row is None:
             found.bad += "%" in line and not line.startswith(("[", "OPCODE", "//"))
             continue
@@ -244,8 +249,12 @@ def _read_opcodes(lines: list[str], found: _Found) -> None:
     if told is not None and told != executed:
         said = f"the tool counted {told:,} instructions, and its histogram adds up to {executed:,}"
         found.quality.append(Quality("counts_differ", "warning", said))
+    listed = sum(count for _, count in listing)
+    if listing and listed != executed:
+        said = f"the histogram adds up to {executed:,} instructions, and the listing to {listed:,}"
+        found.quality.append(Quality("counts_differ", "warning", said))
     # Of all kernels together the listing does not say where one ends.
-    is_whole = name != _ALL and sum(count for _, count in listing) == executed
+    is_whole = name != _ALL and listed == executed
     for text, count in listing if is_whole else weighed:
         found.weigh(name, text, "executions", count)
 
@@ -282,7 +291,7 @@ def _read_channels(lines: list[str], found: _Found) -> None:
             of = f"instructions {row[2]} to {row[3]}"
             found.add_metric(kernel, "Channels", "operations", int(row[4]), int(row[1]), of)
             totals[kernel] += int(row[4])
-        elif line and not re.match(r"^(?:=+$|-+$|BBL Head|Channels \(SIMD)", line):
+        elif line and not re.match(r"^(?:=+$|-+$|BBL Head[^\d]*$|Channels \(SIMD)", line):
             found.bad += 1
     for number, total in totals.items():
         found.add_metric(number, "Channels", "operations", total)
@@ -319,7 +328,8 @@ def _read_counts(lines: list[str], found: _Found) -> None:
                 places.add((kernel, offset))
                 found.instructions.append(_describe(kernel, name, offset, text))
         else:
-            found.bad += any(form.search(line) for form in (_ADDRESS, _LANES, _BEGINS))
+            is_noise = bool(line) and kernel is not None and not line.startswith(_COMMENTS)
+            found.bad += is_noise or any(f.search(line) for f in (_ADDRESS, _LANES, _BEGINS))
     sums: Counter[tuple[int, str]] = Counter()
     for (number, metric, offset, text), value in totals.items():
         unit = "instructions" if metric == "Instruction count" else "operations"

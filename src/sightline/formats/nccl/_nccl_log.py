@@ -138,7 +138,7 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     hosts = {line.thread[0] for line in said}
     bad += sum(row.endswith(":") and row[:-1] in hosts for row in text.splitlines())
     for line in said:
-        bad += line.level not in _LEVELS and not line.text
+        bad += not line.text and (line.level not in _LEVELS or line.level == "INFO")
         if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))
         elif " via " in line.text or line.text.startswith("Chan") or "] -> " in line.text:

@@ -53,6 +53,10 @@ _SIZES = re.compile(r"minBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\(
 _TRAILER = "# Avg bus bandwidth"
 # Of a row of results, though it is damaged or cut off.
 _LOOKS = re.compile(_PREFIX + r"\d+\s+\d+\s+(?:u?int|half|float|double|bfloat|f8|fp8)\w*\s")
+# Between the first row and the last: a size, or the mark of a process alone.
+_BEGUN = re.compile(
+    r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*\d+(?:\s+[\d-]+(?:\s.*)?)?$|^\s*\[?\d+\]?:\s*$"
+)
 _NAMED = re.compile(_PREFIX + r"# Collective test starting: (\w+)_perf")
 _DEVICE = re.compile(
     _PREFIX + r"#\s+Rank\s+(\d{1,9}).{0,40} on\s+(\S+) device\s+\d+ \[[\w:.]+\]\s*(.*?)\s*$"
@@ -82,6 +86,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     row = _ROW
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
+    in_rows = False
     for line in text.splitlines():
         if (named := _NAMED.match(line)) is not None:
             op = named[1]
@@ -98,7 +103,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
             ended += 1
         elif line.count("size") and line.count("busbw"):
             row = _ROOTED if _HEADER.match(line) else _ROW
+            in_rows = True
         elif (found := row.match(line)) is not None:
+            in_rows = True
             seen.append(_read_whole(found[1]) or 0)
             about = {
                 "test": max(test, 1) - 1,
@@ -109,7 +116,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             }
             rows += _read_results(found, about)
         else:
-            bad += bool(_LOOKS.match(line))
+            in_rows = in_rows and "# Out of bounds" not in line
+            bad += bool(_LOOKS.match(line) or (in_rows and _BEGUN.match(line)))
     missing += _count_missing(asked, seen)
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:

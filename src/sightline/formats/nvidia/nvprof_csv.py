@@ -57,6 +57,8 @@ def _list_rows(text: str) -> Iterator[Row | None]:
     units: list[str] = []
     for line in text.splitlines():
         if not line.strip() or line.startswith("="):
+            # A header may have lost the break before it.
+            yield from [None] * ('"Start","Duration"' in line or '"Duration","Start"' in line)
             continue
         try:
             cells = next(csv.reader([line]))

@@ -115,7 +115,8 @@ _LONGEST_HEAD = 240
 _HALF_HEAD = re.compile(
     r"^(?:\(\w+ pid=\d+\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d[ \d:]*(?:\[[\w.]*:?\d*)?$"
     r"|^\((?:API|Eng)\w*(?: p(?:id?)?(?:=\d*)?)?(?:\) ?(?:INFO|WARNING|ERROR)?(?: [\d :-]*)?)?$"
-    r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*$"
+    r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*"
+    r"(?:\](?: (?:P|Pr|Pre|Pref|Prefi|Prefil|Prefill|D|De|Dec|Deco|Decod|Decode)? ?b?)?)?$"
 )
 # What comes once in a line: where it comes twice, the end of a line is missing.
 _ONCE = (
@@ -201,6 +202,7 @@ def _is_damaged(line: str) -> bool:
             return (
                 lacks
                 or any(part.count(":") != 1 or ": " not in part for part in told)
+                or any(part.startswith("#") and "." in part for part in told)  # a count is whole
                 or any(
                     is_nearly(name, known)
                     for name in titles
@@ -219,7 +221,7 @@ def _has(line: str, name: str | tuple[str, ...]) -> bool:
 @functools.cache
 def _name_of(value: _Value) -> re.Pattern[str]:
     """What stands before a value's number: a name, though the number is damaged."""
-    return re.compile(value.pattern.pattern.partition(_NUMBER)[0])
+    return re.compile(value.pattern.pattern.partition(_NUMBER)[0].rstrip())
 
 
 def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:

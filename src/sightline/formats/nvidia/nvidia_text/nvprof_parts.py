@@ -28,6 +28,7 @@ from sightline.formats.nvidia.nvidia_text.sum_tables import name_call, name_devi
 
 OWN = re.compile(r"==(\d{1,10}|={2,6})==\s?(.*)$|^\s*(={6,8}) (\w.*)$")
 _HEADING = re.compile(r"^(?:(?:Profiling|Trace|Metric|Event) result|API calls|Open\w+ \(\w+\)):$")
+_JOINED = re.compile(r"result:\S")  # the header below it
 _COMMAND = re.compile(r"^NVPROF is profiling process \d+, command: (.*)$")
 _TIME = r"([\d.]{1,20}(?:e[+-]?\d{1,2})?)(ns|us|µs|ms|s|m|h)"
 _ROW = re.compile(
@@ -49,6 +50,9 @@ _MIGRATIONS = {
 }
 _UNIFIED_ROW = re.compile(
     r"^\s*(\d{1,15})\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+([A-Z][A-Za-z ]{2,60}?)\s*$"
+)
+_UNIFIED_BEGUN = re.compile(
+    r"^\s*\d{1,15}(?:\s+(?:-|[\d.]+[KMG]?B?)){2,}|^Total CPU [Pp]age [Ff]aults"
 )
 _FAULTS = re.compile(r"^Total CPU [Pp]age [Ff]aults: (\d{1,15})")
 _RUNTIME = re.compile(r"^cuda[A-Z]\w*$")
@@ -102,11 +106,14 @@ class NvprofReader:
         elif self._table == NVPROF_TRACE:
             self._take_trace(plain)
         elif self._table == COUNTERS and (row := ROW.match(plain)) is not None:
+            self.lost += len(COUNTED.findall(plain)) > 1  # two lines in one
             self._take_counter(row[2], row[1], row[5])
         elif self._table == COUNTERS and COUNTED.match(plain):
             self.lost += 1
         elif self._table == UNIFIED and (row := _UNIFIED_ROW.match(plain)) is not None:
             self._take_unified(row)
+        elif self._table == UNIFIED and _UNIFIED_BEGUN.match(plain) and not _FAULTS.match(bare):
+            self.lost += 1
         elif self._table == UNIFIED and (faults := _FAULTS.match(bare)) is not None:
             name = "[Unified Memory CPU page faults]"
             self._add({"kind": "host", "layer": "os", "name": name, "calls": int(faults[1])})
@@ -132,6 +139,7 @@ class NvprofReader:
             part.command = part.command or name_program(command[1])
         elif "result:" in words or words.startswith(("API calls", "OpenACC", "OpenMP")):
             self._pid, self._table, self._csv = pid, None, None
+            self.lost += bool(_JOINED.search(words))
             self._in_ranges = words.startswith("NVTX result")
             is_result = "result:" in words
             self._section = "" if is_result else words.rstrip(":")

@@ -35,11 +35,24 @@ _HEADS = ("Time", "Total", "Start", "Type", "Invocations", "Count", "Device")
 _WORTH = re.compile(
     r"%|==|Executing|Statistics|Summary|/reports/|Generating|Collecting|nsys|Device|Host|Total"
     r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|result:|calls:|No kernels|Kernel: "
-    r"|^\s*\d+ +[a-z]|\d[num]?s |\",|,\""
+    r"|^\s*\d+ +[a-z]|\d[num]?s |\d[KMG]B |\",|,\""
 )
 _BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
 _RULES = re.compile(r"^[\s|]*-{6,}[\s|]")
 _ELIDED = re.compile(r"^[\s.…|:]*$")
+
+
+# A header of nsys, though one of its columns is damaged.
+_HEADS_LEFT = re.compile(
+    r"Total Time|Total  ?\(\w+\)|Num Calls|Instances|\b(?:Avg|Med|Min|Max|StdDev) \(\w+\)"
+    r"|\bAverage\b|\bMinimum\b|\bMaximum\b|Operations\b"
+)
+_LEAST_HEADS = 4  # of its columns
+
+
+def is_headless(line: str) -> bool:
+    """Whether a line that begins no table is a header all the same, with a damage."""
+    return len(set(_HEADS_LEFT.findall(line))) >= _LEAST_HEADS
 
 
 class Found(NamedTuple):
