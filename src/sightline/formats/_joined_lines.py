@@ -14,7 +14,7 @@ _DIGITS, _BLANKS = re.compile(rb"\d+"), re.compile(rb"[ \t]+")
 # A second line begins as lines do: not with what closes or goes on.
 _BEGINS = re.compile(rb"[\w\[(\"#+=%-]")
 _SAYS = re.compile(rb"\w")  # rules of dashes say nothing, and stand within longer ones
-_MARKUP = re.compile(rb"\s*[<{\[]\s*[\"<{\[?!\w]")
+_MARKUP = re.compile(rb"\s*(?:<[?!\w]|[{\[]\s*[\"{\[]|\{\s*\})")
 
 
 def note_joined_lines(data: bytes) -> list[Quality]:

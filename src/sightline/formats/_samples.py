@@ -18,7 +18,7 @@ from sightline.core.metric_names import name_metric
 from sightline.core.model.declare import Quality
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
-from sightline.formats._text_damage import note_odd_header
+from sightline.formats._text_damage import note_names, note_odd_header
 
 # '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
 _NUMBER = re.compile(
@@ -230,15 +230,17 @@ class Samples:
             self._odd[peer] += text is None or self._is_odd(text)
 
     def note_gaps(self) -> list[Quality]:
-        """A note on cells of metrics with numbers that are themselves none.
+        """Notes on names that are damaged, and on cells without a number of metrics that have some.
 
         A metric whose cells are all words is not a measurement, and no loss.
         """
         bad = sum(count for peer, count in self._odd.items() if peer in self._read) + self._silent
+        names = {*self._read, *self._odd}
+        notes = note_names(sum(name.count("(") != name.count(")") for name in names))
         if not bad:
-            return []
+            return notes
         text = "values are not numbers where others of the same name are: they were left out"
-        return [Quality("damaged_values", "warning", text, bad)]
+        return [*notes, Quality("damaged_values", "warning", text, bad)]
 
     def has_values(self) -> bool:
         """Whether any value was a number."""

@@ -26,11 +26,14 @@ _MOST_ODD = 20_000  # a text in which more lines have such marks is one whose li
 _FEW_TEXTS_HAVE = b"!$^`~?@\\#&*{}'+"
 _LEAST_RARE, _LEAST_MARKS, _LEAST_CHANGES = 1, 4, 0.5
 _LEAST_SPLICE = 8  # characters of two names that became one
+_LEAST_ALIKE = 5  # names of two objects that are of one kind
+_LEAST_HEAD = 12  # characters of a long name that stand before what is another one's
 _LEAST_SHORT = 3  # of a name that is missing where another one stands
 _LEAST_KEY = 5  # characters: shorter keys of a tool are often one character apart
+_MOST_NAMES = 200  # of an object: others are maps, whose names are free
 _MOST_SHAPES = 50  # of objects of one place: of more each is of its own
 _PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
-_BEHIND_QUOTE = re.compile(r'(?:^|,)"[^",]*"[^,"\s]')  # a cell's end, and what is no comma
+_BEHIND_QUOTE = re.compile(r'(?:^|,)"[^",]+"[^,\s]')  # a cell's end, and what is no comma
 _LEAST_CELLS = 3  # of a header
 _BLANKS = re.compile(r"(?m)^[ \t]+\r?$")  # a line that begins with blanks and has nothing else
 _WORDS = bytes(c for c in range(256) if chr(c).isalnum() or c > 126)
@@ -172,11 +175,26 @@ def is_nearly(word: str, known: str) -> bool:
     if len(word) == len(known):
         return head + tail == len(known) - 1
     part = abs(len(word) - len(known))
+    if _is_doubled(word, known, part) or _is_cut_off(word, known, head):
+        return True
     if head + tail < common or len(known) < part + 5:
         return False
     if len(word) < len(known):
         return bool(head and tail) or (part <= 2 and len(known) > 5)
     return any(word == known[: at + part] + known[at:] for at in range(len(known) - part + 1))
+
+
+def _is_doubled(word: str, known: str, part: int) -> bool:
+    """Whether a word is a known one of which a part of several characters stands twice."""
+    places = range(len(known) - part + 1) if part >= 3 and len(word) > len(known) else ()
+    return any(word == known[: at + part] + known[at:] for at in places)
+
+
+def _is_cut_off(word: str, known: str, head: int) -> bool:
+    """Whether most of a long known word is followed by other letters, within a word of its own."""
+    if not max(_LEAST_HEAD, 0.8 * len(known)) <= head < min(len(known), len(word)):
+        return False
+    return word[head - 1].isalpha() and word[head].isalpha() and known[head].isalpha()
 
 
 def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> bool:
@@ -270,7 +288,7 @@ def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
 
 def _count_unlike(shapes: Counter[tuple[str, ...]], known: frozenset[str]) -> int:
     """How many of the objects of one place have a name that is nearly the one of most others."""
-    if not 1 < len(shapes) <= _MOST_SHAPES:
+    if not 1 < len(shapes) <= _MOST_SHAPES or max(map(len, shapes)) > _MOST_NAMES:
         return 0
     held: Counter[str] = Counter()
     for keys, times in shapes.items():
@@ -282,13 +300,24 @@ def _count_unlike(shapes: Counter[tuple[str, ...]], known: frozenset[str]) -> in
         missing = [key for key in usual if key not in keys and len(key) < _LEAST_KEY]
         odd = [key for key in keys if held[key] == times == 1 and key not in known]
         count += sum(any(is_near_name(word, one) for one in missing) for word in odd)
+        count += times == 1 and any(_is_one_off(keys, other) for other in shapes)
     return count
+
+
+def _is_one_off(keys: tuple[str, ...], usual: tuple[str, ...]) -> bool:
+    """Whether objects have the same names but for one short one, of which a character differs."""
+    if len(keys) != len(usual) or len(keys) < _LEAST_ALIKE:
+        return False
+    odd = [(one, other) for one, other in zip(keys, usual, strict=True) if one != other]
+    if len(odd) != 1 or len(odd[0][0]) != len(odd[0][1]) or len(odd[0][0]) >= _LEAST_KEY:
+        return False
+    return sum(a != b for a, b in zip(*odd[0], strict=True)) == 1
 
 
 def _holds_names(value: Any) -> bool:
     """Whether it is an object or a list; an id in an object of its own, {"handle": 3}, is none."""
     if isinstance(value, dict) and len(value) == 1:
-        return isinstance(next(iter(value.values())), dict | list)
+        return isinstance(next(iter(value.values())), dict | list | str)
     return isinstance(value, dict | list) and bool(value)
 
 

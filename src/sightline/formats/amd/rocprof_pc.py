@@ -17,7 +17,7 @@ from sightline.core.model.stack_trie import StackTrie
 from sightline.errors import DamagedError
 from sightline.formats._rocm import SOURCE
 from sightline.formats._stacks import finish_import, note_bad_lines, read_text
-from sightline.formats._text_damage import count_misspelt
+from sightline.formats._text_damage import count_misspelt, note_odd_header
 from sightline.formats.amd._rocm_samples import Sample, count_samples, make_sample
 
 IMPORTER = Importer(
@@ -36,7 +36,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     trie = StackTrie()
-    weights, bad = count_samples(_list_samples(read_text(source, quality), source), trie)
+    text = read_text(source, quality)
+    quality += note_odd_header(text.partition("\n")[0])
+    weights, bad = count_samples(_list_samples(text, source), trie)
     return finish_import(
         source, trie, weights, quality + note_bad_lines(bad, "sample"), "rocprofv3"
     )

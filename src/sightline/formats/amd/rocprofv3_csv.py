@@ -114,6 +114,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(c) for c in lacking)
         counted = [c for c in _COUNTED if c in frame.columns]
         notes += note_odd_numbers(frame, counted, path.name)
+        if kind == "agents":
+            notes += _note_odd_agents(frame)
         if "Process_Id" not in frame.columns:  # it is in the file's name, unless that was chosen
             found = re.match(r"(\d+)_", path.name)
             frame = frame.with_columns(Process_Id=pl.lit(found[1] if found else None, pl.String))
@@ -151,6 +153,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
         runs = [_list_dispatches(f) for f in files["counts"]]
         records.dispatches = _unite(runs, _DISPATCHES).unique(maintain_order=True)
     return _rocm.build_tables(records, Recording("rocprofv3"), notes)
+
+
+def _note_odd_agents(frame: pl.DataFrame) -> list[Quality]:
+    """A note on agents that are neither a CPU nor a GPU, or have no number."""
+    is_known = pl.col("Agent_Type").is_in(["CPU", "GPU", "NIC", "UNK", "AIE"])
+    if "Node_Id" in frame.columns:
+        is_known &= pl.col("Node_Id").str.contains(r"^\d+$")
+    odd = frame.height - frame.filter(is_known.fill_null(False)).height
+    text = "agents have no kind or no number: they are left out"
+    return [Quality("damaged_agents", "warning", text, odd)] if odd else []
 
 
 def _count_missing(frames: list[pl.DataFrame]) -> list[Quality]:

@@ -106,7 +106,10 @@ def _count_odd_lines(text: str) -> int:
         # What is left of a block's first line: its fields stand below.
         is_head = bool(line) and line[0].isalpha() and re.match(r" {2,}\w+=", below) is not None
         count += is_head and "=" not in line
-        is_within = line.startswith(("JobId=", "NodeName=")) or (is_within and line[:1] == " ")
+        begins = line.startswith(("JobId=", "NodeName="))
+        # Lines of a block are indented, and a blank one stands behind the last.
+        count += is_within and bool(line) and line[0] != " " and not begins and "=" in line
+        is_within = begins or (is_within and line[:1] == " ")
         count += is_within and bool(line.strip()) and "=" not in line
     return count
 

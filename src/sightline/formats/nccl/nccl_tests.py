@@ -53,6 +53,7 @@ _SIZES = re.compile(r"minBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\(
 _TRAILER = "# Avg bus bandwidth"
 # Of a row of results, though it is damaged or cut off.
 _LOOKS = re.compile(_PREFIX + r"\d+\s+\d+\s+(?:u?int|half|float|double|bfloat|f8|fp8)\w*\s")
+_LONGEST = 400  # of a row, which is 150 characters long
 # Between the first row and the last: a size, or the mark of a process alone.
 _BEGUN = re.compile(
     r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*\d+(?:\s+[\d-]+(?:\s.*)?)?$|^\s*\[?\d+\]?:\s*$"
@@ -117,7 +118,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             rows += _read_results(found, about)
         else:
             in_rows = in_rows and "# Out of bounds" not in line
-            bad += bool(_LOOKS.match(line) or (in_rows and _BEGUN.match(line)))
+            bad += bool(_LOOKS.match(line) or (in_rows and _BEGUN.match(line[:_LONGEST])))
     missing += _count_missing(asked, seen)
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:

@@ -55,7 +55,10 @@ def _list_rows(text: str) -> Iterator[Row | None]:
     """Each row as column -> (cell, unit); None for one that is not whole."""
     header: list[str] = []
     units: list[str] = []
-    for line in text.splitlines():
+    for line in text.rstrip().splitlines():
+        if header and not line.strip():
+            yield None  # between rows and headers stand none
+            continue
         if not line.strip() or line.startswith("="):
             # A header may have lost the break before it.
             yield from [None] * ('"Start","Duration"' in line or '"Duration","Start"' in line)

@@ -86,7 +86,7 @@ _LINES = (
         ("#running-req", "token usage", "gen throughput", "#queue-req"),
     ),
 )
-_OF_VLLM = ("Avg prompt", "Avg generation", "Running", ("Waiting", "Pending"), "KV cache usage")
+_OF_ALL = 5  # the first numbers of vLLM are in each line of any version
 # vllm/v1/engine/core.py: log_iteration_details; tensorrt_llm/_torch/pyexecutor/py_executor.py.
 _ITERATIONS = (
     re.compile(
@@ -210,12 +210,9 @@ def _is_damaged(line: str) -> bool:
                     if name not in _SGLANG_NAMES
                 )
             )
-        return "Avg prompt" in line and not all(_has(line, name) for name in _OF_VLLM)
+        of_all = values[:_OF_ALL]
+        return "Avg prompt" in line and not all(one.pattern.search(line) for one in of_all)
     return False
-
-
-def _has(line: str, name: str | tuple[str, ...]) -> bool:
-    return name in line if isinstance(name, str) else any(one in line for one in name)
 
 
 @functools.cache

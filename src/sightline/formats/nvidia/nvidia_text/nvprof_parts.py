@@ -36,6 +36,7 @@ _ROW = re.compile(
     rf"\s+{_TIME}\s+{_TIME}\s+{_TIME}\s+(\S.*?)\s*$"
 )
 _BEGUN = re.compile(rf"^\s*(?:[A-Z][\w ()]{{2,30}}:)?\s*[\d.]{{1,6}}%\s+{_TIME}")
+_TIMES = re.compile(rf"\s{_TIME}(?=\s|$)")
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip
 # nvprof counts in units of 1024 (its memory of 1 KB is that of a page).
@@ -90,6 +91,7 @@ class NvprofReader:
             self._device = int(device[2])
             self._keep_part().devices.setdefault(self._device, replace_surrogates(device[1]))
             self._kernel = (found := KERNEL.search(bare[device.end() :])) and found[1]
+            self.lost += "  Avg Size  " in bare  # the header below it
         elif (kernel := KERNEL.match(plain)) is not None:
             self._kernel = kernel[1]
             self.lost += bool(COUNTED.search(kernel[1]))  # two lines in one
@@ -101,7 +103,7 @@ class NvprofReader:
             self._take_csv(plain)
         elif self._table == NVPROF and (row := _ROW.match(plain)) is not None:
             self._take_row(row)
-        elif self._table == NVPROF and _BEGUN.match(plain):
+        elif self._table == NVPROF and (_BEGUN.match(plain) or len(_TIMES.findall(plain)) >= 3):
             self.lost += 1
         elif self._table == NVPROF_TRACE:
             self._take_trace(plain)

@@ -39,6 +39,8 @@ _WORTH = re.compile(
 )
 _BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
 _RULES = re.compile(r"^[\s|]*-{6,}[\s|]")
+_FIGURES = re.compile(r" {2,}[\d.,]+(?= |$)")
+_LEAST_FIGURES = 3
 _ELIDED = re.compile(r"^[\s.…|:]*$")
 
 
@@ -122,6 +124,7 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
         elif not rows and _RULES.match(line):
             lost += 1  # dashes with something else in them: the rows below are told by gaps
         elif not _ELIDED.match(line):
+            lost += len(_FIGURES.findall(line)) >= _LEAST_FIGURES  # a row that begins otherwise
             break
         number += 1
     return rows, number, lost
