@@ -49,7 +49,7 @@ bool EventReader::read_fields(od::object object) {
     ph_ = ts_ = dur_ = cat_ = name_ = pid_ = tid_ = id_ = Token{};
     for (const Arg arg : seen_) args_[arg] = Token{};
     seen_.clear();
-    has_args_ = has_grid_ = has_block_ = false;
+    has_args_ = has_grid_ = has_block_ = is_doubled_ = false;
     Token ignored;
     for (auto item : object) {
         od::field field;
@@ -78,6 +78,9 @@ bool EventReader::read_fields(od::object object) {
                 break;
             default: break;
         }
+        // An event with a name twice is two, of which the end of one and the beginning of the other
+        // are gone.
+        is_doubled_ |= target != &ignored && target->kind != Kind::absent;
         if (!read_token(field.value(), *target)) return false;
     }
     return true;
@@ -155,6 +158,7 @@ bool EventReader::read_triple(od::value value, std::array<int64_t, 3>& triple) {
 
 bool EventReader::dispatch(const char* begin, const char* end) {
     bool ok = true;
+    rows_.not_events += is_doubled_;
     if (ph_.kind == Kind::text && ph_.text.size() == 1) {
         switch (ph_.text[0]) {
             case 'X': ok = complete(); break;

@@ -70,7 +70,6 @@ KEPT: tuple[tuple[str, bytes, bytes], ...] = (
     ("power_gadget", b"CPU Utilization(%)", b""),
     ("power_gadget", b"Power_0(Watt)", b"Power_0(Wat"),
     ("powermetrics", b"GPU Power: 153 mW", b"GP"),
-    ("powermetrics", b"E-Cluster Power: 105 mW", b"Mymso*z<o0IIQRc6IEI{X/fj"),
     ("perf_trace", b"prio=120 target_cpu=001", b"prio=120 "),
     ("deepspeed_flops", b"fwd latency:     ", b"     "),
     ("deepspeed_flops", b"(layers): ModuleList(", b"(laye"),

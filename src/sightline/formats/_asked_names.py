@@ -72,7 +72,7 @@ class AskedObject(dict[str, Any]):
     names: AskedNames
     gone: frozenset[str] = frozenset()  # what it was asked for, and has not
 
-    def get(self, key: str, default: Any = None) -> Any:  # type: ignore[override]
+    def get(self, key: str, default: Any = None) -> Any:
         """As of any dict."""
         return dict.__getitem__(self, key) if key in self else default
 

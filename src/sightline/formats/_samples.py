@@ -308,7 +308,7 @@ _NO_VALUE = re.compile(
 
 # A number with its unit, in which one character became another: 14-0 MHz.
 _BROKEN = re.compile(
-    r"^(?:\d+[^\d\s.,]\d*|\d*[^\d\s.,]\d+|\d+\.\d*[^\d\s.,]\d*) ?"
+    r"^(?:\d+[^\d\s.,]\d*|\d*[^\d\s.,]\d+|\d+\.\d*[^\d\s,]\d*) ?"
     r"(?:[MG]Hz|[KMG]i?B|[mk]?W|C|V|mV|%|J)$",
     re.ASCII,
 )

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=5,
+    version=6,
     source=SOURCE,
 )
 

@@ -18,6 +18,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats import _rocm
+from sightline.formats._text_damage import count_misspelt, note_names
 from sightline.formats.amd._rocm_csv import note_odd_numbers, read_table
 from sightline.formats.amd._rocm_programs import check_programs
 
@@ -32,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=7,
+    version=8,
     source=_rocm.SOURCE,
 )
 
@@ -112,6 +113,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             text = f"{path.name} has no column {', '.join(lacking)}"
             notes.append(Quality("missing_columns", "warning", text))
             frame = frame.with_columns(pl.lit(None, pl.String).alias(c) for c in lacking)
+        notes += note_names(count_misspelt(frame.columns, _COUNTED))
         counted = [c for c in _COUNTED if c in frame.columns]
         notes += note_odd_numbers(frame, counted, path.name)
         if kind == "agents":

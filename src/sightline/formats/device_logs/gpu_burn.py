@@ -21,7 +21,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
     suffixes=(".log", ".txt"),
-    version=3,
+    version=4,
     source="https://github.com/wilicc/gpu-burn",
 )
 

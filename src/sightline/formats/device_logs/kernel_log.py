@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines with NVRM: Xid (PCI:0000:3b:00): 79, …",
     suffixes=(".log", ".txt", ".out"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deploy/xid-errors/",
 )  # fmt: skip
 

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …",
     suffixes=(".log", ".txt", ".out"),
-    version=4,
+    version=5,
     source="https://github.com/Azure/azurehpc-health-checks",
 )
 

@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)",
     suffixes=(".txt", ".log"),
-    version=3,
+    version=4,
     source="powermetrics(1)",
 )
 

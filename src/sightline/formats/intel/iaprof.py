@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tab-separated records 'string', 'interval', 'kernel', 'eustall'",
     suffixes=(".iaprof", ".iaprof.gz"),
-    version=2,
+    version=3,
     source="https://github.com/intel/iaprof",
 )
 

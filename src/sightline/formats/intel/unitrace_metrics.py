@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, GlobalInstanceId, SubDeviceId, GpuTime[ns]",
     suffixes=(".csv", ".txt"),
-    version=3,
+    version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 

@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=6,
+    version=7,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 
@@ -58,6 +58,7 @@ _LONGEST = 400  # of a row, which is 150 characters long
 _BEGUN = re.compile(
     r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*\d+(?:\s+[\d-]+(?:\s.*)?)?$|^\s*\[?\d+\]?:\s*$"
 )
+_FIGURES, _LEAST_FIGURES = re.compile(r"\s\d+\.\d+(?=\s)"), 4
 _NAMED = re.compile(_PREFIX + r"# Collective test starting: (\w+)_perf")
 _DEVICE = re.compile(
     _PREFIX + r"#\s+Rank\s+(\d{1,9}).{0,40} on\s+(\S+) device\s+\d+ \[[\w:.]+\]\s*(.*?)\s*$"
@@ -118,7 +119,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             rows += _read_results(found, about)
         else:
             in_rows = in_rows and "# Out of bounds" not in line
-            bad += bool(_LOOKS.match(line) or (in_rows and _BEGUN.match(line[:_LONGEST])))
+            bad += bool(_LOOKS.match(line) or (in_rows and _is_row_left(line[:_LONGEST])))
     missing += _count_missing(asked, seen)
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
@@ -139,6 +140,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality += note_missing_channels(said, text)
     notes = [*quality, *failures, *note_warnings(said), *judge_network(said, channels)]
     return Imported(tables, recording, notes)
+
+
+def _is_row_left(line: str) -> bool:
+    """Whether a line among rows is one, with a damage."""
+    return _BEGUN.match(line) is not None or len(_FIGURES.findall(line)) >= _LEAST_FIGURES
 
 
 def _find_sizes(line: str) -> tuple[int, int, str] | None:

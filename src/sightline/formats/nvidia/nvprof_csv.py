@@ -24,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='CSV with "Start","Duration","Grid X",... or "Start","Duration","Name"',
     suffixes=(".csv", ".log", ".txt"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#nvprof",
 )
 

@@ -19,6 +19,7 @@ from sightline.core.model.source import Source
 from sightline.core.units import INT64_MAX, wrap_address
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_blank_lines
 
 IMPORTER = Importer(
     name="rmm_log",
@@ -30,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Thread,Time,Action,Pointer,Size,Stream",
     suffixes=(".csv", ".dev0", ".dev1", ".dev2", ".dev3", ".dev4", ".dev5", ".dev6", ".dev7"),
-    version=3,
+    version=4,
     source="https://docs.rapids.ai/api/rmm/stable/user_guide/logging/",
 )
 
@@ -48,7 +49,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     rows: list[tuple[int, str, int | None, int, int | None, int | None]] = []
     bad, days, last = 0, 0, 0
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    quality += note_blank_lines(text.rstrip())
+    for line in text.splitlines():
         found = _LINE.match(line.strip())
         if found is None:
             bad += bool(line.strip()) and not line.startswith("Thread,")

@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="protobuf: a GlobalMetadata and Nodes, each preceded by its length",
     suffixes=(".et",),
-    version=1,
+    version=2,
     source="https://github.com/mlcommons/chakra/blob/main/schema/protobuf/et_def.proto",
 )
 

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=3,
+    version=4,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 
@@ -34,8 +34,11 @@ _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?) ?([TGMKmun]?)"
 _LATENCY = re.compile(rf"{_NUMBER}s = \d[\d.]*% latency")
 # `(0): Linear(…` inside a model, `Model(` at its top; some brackets end on another line.
 _MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
-_PART = re.compile(r"\(\w{1,200}\): [A-Za-z_]\w*\(|^ *\(\w*$")  # of another module
-_NAMELESS = re.compile(rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$")
+# Of another module, behind a line or cut off; and of a total without its name, or a name alone.
+_PART = re.compile(r"\(\w{1,200}\): [A-Za-z_]\w*\(|^ *\(\w*$|^ *[^(\s]*: [A-Z]\w*\($")
+_NAMELESS = re.compile(
+    rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$|^[^a-zA-Z]*: +\S"
+)
 _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
 _ENDS = re.compile(r"^-{20,}\s*$", re.M)
 _UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=5,
+    version=6,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -104,7 +104,7 @@ _ITERATIONS = (
 _LOOKS = re.compile(
     r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
     r"|host_step_time|num_ctx_requests|Iteration\(|preemption=| context requests|elapsed time: "
-    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$"
+    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$|\[loggers\.py:\d+\] E[engi]{0,5}$"
 )
 # A line up to where its kind is known, and how long that may be.
 _BEGIN = re.compile(

@@ -34,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
     suffixes=(".json", ".jsonl"),
-    version=3,
+    version=4,
     source="https://docs.vllm.ai/en/latest/cli/bench/serve.html",
 )
 

@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines 'command pid [cpu] time: sched:sched_switch: ...' without frames",
     suffixes=(".perf-trace.txt",),
-    version=4,
+    version=5,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "traceEvents" whose events have a "call_stack"',
     suffixes=(".chrome_trace", ".json"),
-    version=4,
+    version=5,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
