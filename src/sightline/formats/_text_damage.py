@@ -63,7 +63,7 @@ def note_lines_of_blanks(text: str) -> list[Quality]:
     count = len(_BLANKS.findall(text))
     if not count:
         return []
-    said = "lines have blanks alone: what stood behind them is missing"
+    said = "lines hold only blanks: what was in them is missing"
     return [Quality("lines_of_blanks", "info", said, count)]
 
 
@@ -305,13 +305,16 @@ def _count_unlike(shapes: Counter[tuple[str, ...]], known: frozenset[str]) -> in
 
 
 def _is_one_off(keys: tuple[str, ...], usual: tuple[str, ...]) -> bool:
-    """Whether objects have the same names but for one short one, of which a character differs."""
+    """Whether objects have the same names but for one short one, which is nearly the other's."""
     if len(keys) != len(usual) or len(keys) < _LEAST_ALIKE:
         return False
     odd = [(one, other) for one, other in zip(keys, usual, strict=True) if one != other]
-    if len(odd) != 1 or len(odd[0][0]) != len(odd[0][1]) or len(odd[0][0]) >= _LEAST_KEY:
+    if len(odd) != 1 or len(odd[0][1]) >= _LEAST_KEY:
         return False
-    return sum(a != b for a, b in zip(*odd[0], strict=True)) == 1
+    word, name = odd[0]
+    if len(word) == len(name):
+        return sum(a != b for a, b in zip(word, name, strict=True)) == 1
+    return is_near_name(word, name)
 
 
 def _holds_names(value: Any) -> bool:

@@ -142,6 +142,7 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     if len(others) <= _FEW:  # of NCCL alone: what is left of a line is the beginning of its host
         bad += sum(host.startswith(row) for row in others for host in hosts)
     for line in said:
+        bad += line.text != "" and "Channel".startswith(line.text)
         bad += not line.text and (line.level not in _LEVELS or line.level == "INFO")
         if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))

@@ -88,7 +88,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     row = _ROW
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
-    in_rows = False
+    in_rows, halves = False, 0  # rows of one placement alone
     for line in text.splitlines():
         if (named := _NAMED.match(line)) is not None:
             op = named[1]
@@ -108,6 +108,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             in_rows = True
         elif (found := row.match(line)) is not None:
             in_rows = True
+            halves += found[10] is None
             seen.append(_read_whole(found[1]) or 0)
             about = {
                 "test": max(test, 1) - 1,
@@ -121,6 +122,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             in_rows = in_rows and "# Out of bounds" not in line
             bad += bool(_LOOKS.match(line) or (in_rows and _is_row_left(line[:_LONGEST])))
     missing += _count_missing(asked, seen)
+    bad += halves if rows and 0 < 2 * halves < len(rows) else 0
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
         raise DamagedError(f"cannot read {source.given}", why="it has no line of results")
