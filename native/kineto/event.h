@@ -65,6 +65,7 @@ private:
 
     Token ph_, ts_, dur_, cat_, name_, pid_, tid_, id_;
     bool has_args_ = false;  // `args` is an object
+    bool is_broken_ = false;  // a name stands twice, or holds zeros
     std::array<Token, kArgs> args_;
     std::vector<Arg> seen_;
     std::array<int64_t, 3> grid_{}, block_{};

@@ -62,7 +62,21 @@ KEPT: tuple[tuple[str, bytes, bytes], ...] = (
     ("torch_snapshot", b"\x06blocks", b"\x06\0locks"),
     ("proton_trace", b'"traceEvents":[{"args":{"call_stack":["ROOT","forward","copy"]', b"\n\n["),
     ("perfetto", b"P\x01Z\tH\x01X\x07\xba\x01\x02r0", b"P\x01z\tH\x01X\x07\xba\x01\x02r0"),
-)
+    ("gpu_burn", b"\tSummary at:   Thu Mar 10 19:21:17 UTC 2022", b"\tS"),
+    ("kernel_log", b"NVRM: Xid (PCI:0000:3b", b"NVRM:x:0000:3b"),
+    ("nccl_log", b" INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM", b" INFO "),
+    ("nccl_tests", b"1024           256", b"1024           25-"),
+    ("nvidia_smi_xml", b"1410 MHz", b"14-0 MHz"),  # the only number of its name
+    ("power_gadget", b"CPU Utilization(%)", b""),
+    ("power_gadget", b"Power_0(Watt)", b"Power_0(Wat"),
+    ("powermetrics", b"GPU Power: 153 mW", b"GP"),
+    ("perf_trace", b"prio=120 target_cpu=001", b"prio=120 "),
+    ("deepspeed_flops", b"fwd latency:     ", b"     "),
+    ("deepspeed_flops", b"(layers): ModuleList(", b"(laye"),
+    ("chakra_et", b"\tis_cpu_op\xd8\x01\x00\x1e", b"\tis_ccpu_op\xd8\x01\x00\x1e"),
+    ("smi_dmon", b" 17:25:40      0       1941   C+G      -      -      -     5      0    voxtype",
+     b" "),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "old", "new"), KEPT)
@@ -111,6 +125,16 @@ MADE: tuple[tuple[str, str, str, str], ...] = (
     ("x.txt", slurm.CONTROL + slurm.NODE, "NodeList=n[1-2]", "x"),
     ("x.txt", slurm.CONTROL + slurm.NODE, "NodeName=n1", "NodeName="),
     ("meta.json", json.dumps(cockpit.META), 'hostname": "n1"', 'hostname": ""'),
+    ("a.txt", gtpin.FILES["opcodeprof"], "[           1000]", "[           -000]"),
+    ("sglang.log", served.SGLANG_LOG, "#cached-token: 256, token usage", "#cached-token"),
+    ("sglang.log", served.SGLANG_LOG, "Prefill batch. #new-seq: 4, #new-token: 1024, "
+     "#cached-token: "
+     "256, token usage: 0.41, #running-req: 12, #queue-req: 5, input throughput (token/s): "
+     "18722.30", "Prefi"),
+    ("vllm.log", served.VLLM_LOG, "usage: 95.9%, Prefix cache hit rate", "usage:-1"),
+    ("bench.json", json.dumps(served.GUIDELLM), '"max": 9.0', '"x": 9.0'),
+    ("x.txt", slurm.CONTROL + slurm.NODE, "NodeList=n[1-2]", "NodeList=n[-2]"),
+    ("x.txt", slurm.CONTROL + slurm.NODE, "\nNodeName=n1 Arch", "NodeName=n1 Arch"),
     ("m.json", memory.document(memory.ENTRY, memory.ENTRY), '"action"', '"actyon"'),
 )  # fmt: skip
 

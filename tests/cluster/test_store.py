@@ -221,6 +221,27 @@ def test_series_are_let_go(tmp_path):
     again.close()
 
 
+def test_jobs_whose_end_never_comes_are_let_go(tmp_path):
+    """They took a place for ever: at 200,000 no job was taken any more."""
+    day = 86_400
+    kept = Store(tmp_path)
+    lost, longer = start(kept, 1, at=NOW), start(kept, 2, at=NOW, walltime=30 * day)
+    free = start(kept, 3, at=NOW, walltime=None)
+    kept.checkpoint(now_s=NOW + 300 * day)  # nothing began since: none needs their place
+    assert {known.key for known in kept.list_live()} == {lost, longer, free}
+    last = start(kept, 4, at=NOW + 9 * day)
+    kept.checkpoint(now_s=NOW + 9 * day)
+    assert {known.key for known in kept.list_live()} == {longer, free, last}
+    job = kept.find_job(lost)
+    assert (job.row["state"], job.row["end_ns"]) == ("unknown", (NOW + day) * 10**9)
+    with pytest.raises(DoubleError, match="ended already"):
+        start(kept, 1, at=NOW)
+    ahead = start(kept, 5, at=NOW + 90 * day)  # a clock that is wrong ends nobody's job
+    kept.checkpoint(now_s=NOW + 10 * day)
+    assert {known.key for known in kept.list_live()} == {longer, free, last, ahead}
+    kept.close()
+
+
 def test_a_checkpoint_that_fails_gives_no_number_twice(tmp_path, monkeypatch):
     """The series was let go before; the log behind it gives its number to another one."""
     kept = Store(tmp_path, Keeping(samples_days=2))

@@ -54,6 +54,7 @@ from sightline.cluster.live import (
     encode_samples,
     make_frame,
 )
+from sightline.cluster.lost_jobs import STATE, list_lost
 from sightline.cluster.names import Series, is_cluster
 from sightline.cluster.points import Batch
 from sightline.cluster.verdicts import JOB_SCHEMA, PROBLEM_SCHEMA, describe
@@ -70,8 +71,8 @@ MOST_LIVE = 10_000_000
 # What is refused: checkpoints fail, as on a full disk.
 _MOST_UNSAVED = 4 * MOST_LIVE
 _MOST_SERIES = 2_000_000
-# Ours: the largest sites run tens of thousands of jobs at a time. Also of those whose end never
-# comes, and of those that wait for a checkpoint.
+# Ours: the largest sites run tens of thousands of jobs at a time, with those that wait for a
+# checkpoint; those whose end never comes are over some time (lost_jobs.py).
 _MOST_JOBS, _MOST_JOB_BYTES = 200_000, 1 << 30
 _MOST_ENDED = 20_000  # that wait for a checkpoint
 _IDLE_DAYS = 400  # how long a series without a sample is known where samples are kept for ever
@@ -320,7 +321,10 @@ class Store:
             with self._lock:
                 number = self._journal.rotate()
                 self._older, self._samples = self._samples, Samples()
-                self._drop_idle(self._older, time.time() if now_s is None else now_s)
+                now_s = time.time() if now_s is None else now_s
+                self._drop_idle(self._older, now_s)
+                for key, end in list_lost(self._running.values(), round(now_s * 1e9)):
+                    self._finish(key, STATE, end)
                 ended = dict(self._ended)
                 running = [known.encode() for known in self._running.values()]
                 series, seen = list(self._series.rows), self._series.list_seen()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sightline.core.model.declare import Quality
+from sightline.formats._asked_names import AskedNames
 
 _TOKEN = re.compile(
     r'[\s]+|(?P<text>"(?:[^"\\]|\\.)*")|(?P<number>-?\d[\d.eE+-]*)|(?P<word>true|false|null)'
@@ -20,29 +21,37 @@ _DEEPEST = 500  # Python's own reader gives up at about a thousand
 
 
 def parse_json(
-    text: str, quality: list[Quality], read_float: Callable[[str], Any] | None = None
+    text: str,
+    quality: list[Quality],
+    read_float: Callable[[str], Any] | None = None,
+    names: AskedNames | None = None,
 ) -> Any:
     """The document; of a damaged one what stands before the damage, and a note.
 
+    `names` learns which names its objects are asked for.
+
     Raises ValueError where nothing can be made of it, RecursionError where it is nested too deeply.
     """
+    hook = None if names is None else names.hook
     try:
-        return json.loads(text, parse_float=read_float)
+        return json.loads(text, parse_float=read_float, object_pairs_hook=hook)
     except ValueError as error:
         at = getattr(error, "pos", 0)
-        document = json.loads(_close(text, at), parse_float=read_float)
+        closed = _close(text, at)
+        document = json.loads(closed, parse_float=read_float, object_pairs_hook=hook)
     what = f"the JSON is damaged or ends early, at character {at}: what follows is left out"
     quality.append(Quality("truncated", "error", what))
     return document
 
 
-def list_documents(text: str) -> list[Any]:
+def list_documents(text: str, names: AskedNames | None = None) -> list[Any]:
     """Every JSON value of a text, on a line of its own or not; None for a line that holds none.
 
     In time that is linear in the text: a value is looked for in a window that grows, and where many
     go on behind theirs, as in a text of open brackets, windows grow no more.
     """
-    decode = json.JSONDecoder().raw_decode
+    hook = None if names is None else names.hook
+    decode = json.JSONDecoder(object_pairs_hook=hook).raw_decode
     found: list[Any] = []
     at, looked = 0, 0
     while (begin := _WORD.search(text, at)) is not None:

@@ -18,6 +18,7 @@ from sightline.core.metric_names import name_metric
 from sightline.core.model.declare import Quality
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
+from sightline.formats._text_damage import note_names, note_odd_header
 
 # '70.10 W', '1410 MHz', '16x', '100', '0x0000000000000004', '(500Mhz)'.
 _NUMBER = re.compile(
@@ -86,6 +87,9 @@ class Samples:
     ) -> bool:
         """A value as a tool prints it; no row, and False, where it is not a number."""
         found = read_number(text) if isinstance(text, str) else (float(text), "")
+        if abs(time_ns) > INT64_MAX:  # the year 29926 is none
+            self._silent += 1
+            return False
         if found is None or not math.isfinite(found[0]):
             self._odd[peer] += self._is_odd(str(text))
             return False
@@ -108,6 +112,9 @@ class Samples:
             self._silent += 1
             return False
         found = is_odd(text)
+        if found and _BROKEN.match(text.strip()):  # of any metric, though it has no other number
+            self._silent += 1
+            return False
         # Of a metric that has no other number it is one all the same, if it has a digit.
         self._silent += found and self.always_says and _DIGIT.search(text) is not None
         return found and not (self.always_says and _DIGIT.search(text))
@@ -223,15 +230,17 @@ class Samples:
             self._odd[peer] += text is None or self._is_odd(text)
 
     def note_gaps(self) -> list[Quality]:
-        """A note on cells of metrics with numbers that are themselves none.
+        """Notes on names that are damaged, and on cells without a number of metrics that have some.
 
         A metric whose cells are all words is not a measurement, and no loss.
         """
         bad = sum(count for peer, count in self._odd.items() if peer in self._read) + self._silent
+        names = {*self._read, *self._odd}
+        notes = note_names(sum(name.count("(") != name.count(")") for name in names))
         if not bad:
-            return []
+            return notes
         text = "values are not numbers where others of the same name are: they were left out"
-        return [Quality("damaged_values", "warning", text, bad)]
+        return [*notes, Quality("damaged_values", "warning", text, bad)]
 
     def has_values(self) -> bool:
         """Whether any value was a number."""
@@ -297,6 +306,12 @@ _NO_VALUE = re.compile(
 )
 
 
+# A number with its unit, in which one character became another: 14-0 MHz.
+_BROKEN = re.compile(
+    r"^(?:\d+[^\d\s.,]\d*|\d*[^\d\s.,]\d+|\d+\.\d*[^\d\s,]\d*) ?"
+    r"(?:[MG]Hz|[KMG]i?B|[mk]?W|C|V|mV|%|J)$",
+    re.ASCII,
+)
 _DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*$", re.ASCII)  # a word with a digit, and no list
 _SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
@@ -394,7 +409,7 @@ def read_csv_texts(text: str, quality: list[Quality], *, quote: str | None = '"'
 
 
 def note_ragged_lines(text: str, quote: str | None = '"') -> list[Quality]:
-    """A note on lines of a table that have another number of cells than its first."""
+    """Notes on lines of a table with another number of cells than its first, and on that."""
     lines = text.rstrip().splitlines()  # blank ones behind the last are nothing
     if quote is None or quote not in text:
         counts = [line.count(",") for line in lines]
@@ -403,13 +418,14 @@ def note_ragged_lines(text: str, quote: str | None = '"') -> list[Quality]:
             counts = [len(cells) - 1 for cells in csv.reader(lines, quotechar=quote)]
         except csv.Error:
             return []
+    notes = note_odd_header(lines[0]) if lines else []
     odd = sum(count != counts[0] for count in counts)
     if not odd:
-        return []
+        return notes
     text = (
         "lines differ from the first in their number of cells: cells are missing, or are two lines'"
     )
-    return [Quality("ragged_lines", "warning", text, odd)]
+    return [*notes, Quality("ragged_lines", "warning", text, odd)]
 
 
 class TimesOfDay:

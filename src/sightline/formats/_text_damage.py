@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -10,6 +11,7 @@ from itertools import chain, islice, pairwise
 from typing import Any
 
 from sightline.core.model.declare import Quality
+from sightline.formats._joined_lines import note_joined_lines
 
 # No tool writes these into a text: only tabs, line ends, form feeds, bells and backspaces stand in
 # texts of terminals, and escapes before the brackets and letters of their sequences.
@@ -17,14 +19,23 @@ _CONTROLS = bytes({*range(7), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F
 _LONE_ESCAPE = re.compile(rb"\x1b(?![\[\]()#%78=>@-Z\\^_c])")
 # Noise has no blanks, changes at every second character between capitals, small letters, digits and
 # marks, and has marks that few texts have. Dates, paths, CSV and XML have none of these.
-_RARE = re.compile(rb"[!$^`~?@\\]")
+_RARE = re.compile(rb"[!$^`~?@\\#&*{}]")
 _DENSE = re.compile(rb"[!-~]{16,}")
 _LOOKED_AT = 200  # characters of a line
 _MOST_ODD = 20_000  # a text in which more lines have such marks is one whose lines have them
 _FEW_TEXTS_HAVE = b"!$^`~?@\\#&*{}'+"
 _LEAST_RARE, _LEAST_MARKS, _LEAST_CHANGES = 2, 5, 0.55
 _LEAST_SPLICE = 8  # characters of two names that became one
+_LEAST_ALIKE = 5  # names of two objects that are of one kind
+_LEAST_HEAD = 12  # characters of a long name that stand before what is another one's
+_LEAST_SHORT = 3  # of a name that is missing where another one stands
 _LEAST_KEY = 5  # characters: shorter keys of a tool are often one character apart
+_MOST_NAMES = 200  # of an object: others are maps, whose names are free
+_MOST_SHAPES = 50  # of objects of one place: of more each is of its own
+_PLAIN_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?")
+_BEHIND_QUOTE = re.compile(r'(?:^|,)"[^",]+"[^,\s]')  # a cell's end, and what is no comma
+_LEAST_CELLS = 3  # of a header
+_BLANKS = re.compile(r"(?m)^[ \t]+\r?$")  # a line that begins with blanks and has nothing else
 _WORDS = bytes(c for c in range(256) if chr(c).isalnum() or c > 126)
 _KINDS = bytes(
     ord("a") if chr(c).islower() else ord("A") if chr(c).isupper() else ord("0")
@@ -33,17 +44,47 @@ _KINDS = bytes(
 
 
 def note_text_damage(data: bytes) -> list[Quality]:
-    """What shows in any text, whatever it is of: that it ends within a line, or is none in places.
+    """What shows in any text: that it ends within a line, is none in places, or has two in one.
 
     A text may end so without any loss, as one that somebody copied does: so it is not a warning.
     """
     notes = []
     # The brackets of JSON and XML say themselves that they are whole.
     is_closed = data.lstrip()[:1] in (b"{", b"[", b"<") and data.rstrip()[-1:] in (b"}", b"]", b">")
-    if data and data[-1:] not in b"\n\r" and not is_closed:
+    is_open = data[-1:] not in b"\n\r" or (data[-1:] == b"\r" and b"\r\n" in data)
+    if data and is_open and not is_closed:
         text = "the text ends within a line: if it was cut off there, what followed is missing"
         notes.append(Quality("open_end", "info", text))
-    return [*notes, *note_foreign_bytes(data)]
+    return [*notes, *note_foreign_bytes(data), *note_joined_lines(data)]
+
+
+def note_lines_of_blanks(text: str) -> list[Quality]:
+    """The note on lines that have blanks alone, of a tool that writes no such line."""
+    count = len(_BLANKS.findall(text))
+    if not count:
+        return []
+    said = "lines hold only blanks: what was in them is missing"
+    return [Quality("lines_of_blanks", "info", said, count)]
+
+
+def note_odd_header(line: str, separator: str = ",") -> list[Quality]:
+    """The note on a table's header in which a name is gone, a number, or half of one.
+
+    The first and the last cell may be empty, as tools write them that number their rows or end each
+    cell with a comma; names may also all be numbers.
+    """
+    try:
+        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    except csv.Error:
+        return []
+    numbers = sum(_PLAIN_NUMBER.fullmatch(cell) is not None for cell in cells)
+    odd = cells[1:-1].count("") + (numbers if 3 * numbers < len(cells) else 0)
+    odd += sum(any(cell.count(a) != cell.count(b) for a, b in ("()", "[]")) for cell in cells)
+    odd += len(_BEHIND_QUOTE.findall(line)) if separator == "," else 0
+    if not odd or len(cells) < _LEAST_CELLS:
+        return []
+    text = "names of columns are missing or damaged: what stands below them is not read"
+    return [Quality("damaged_header", "warning", text, odd)]
 
 
 def note_blank_lines(text: str) -> list[Quality]:
@@ -134,11 +175,26 @@ def is_nearly(word: str, known: str) -> bool:
     if len(word) == len(known):
         return head + tail == len(known) - 1
     part = abs(len(word) - len(known))
+    if _is_doubled(word, known, part) or _is_cut_off(word, known, head):
+        return True
     if head + tail < common or len(known) < part + 5:
         return False
     if len(word) < len(known):
         return bool(head and tail) or (part <= 2 and len(known) > 5)
     return any(word == known[: at + part] + known[at:] for at in range(len(known) - part + 1))
+
+
+def _is_doubled(word: str, known: str, part: int) -> bool:
+    """Whether a word is a known one of which a part of several characters stands twice."""
+    places = range(len(known) - part + 1) if part >= 3 and len(word) > len(known) else ()
+    return any(word == known[: at + part] + known[at:] for at in places)
+
+
+def _is_cut_off(word: str, known: str, head: int) -> bool:
+    """Whether most of a long known word is followed by other letters, within a word of its own."""
+    if not max(_LEAST_HEAD, 0.8 * len(known)) <= head < min(len(known), len(word)):
+        return False
+    return word[head - 1].isalpha() and word[head].isalpha() and known[head].isalpha()
 
 
 def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> bool:
@@ -163,6 +219,30 @@ def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> b
                 if not any("_" in word[at - 1 : at + 1] or word[at].isupper() for at in seams):
                     return True
     return False
+
+
+def is_near_name(word: str, name: str) -> bool:
+    """Whether a name is another one with a damage, where that stands in its place.
+
+    Also of short names, which tools have that are one character apart: so only where nobody looked
+    for the one, and the other is missing.
+    """
+    if is_nearly(word, name):
+        return True
+    if len(name) < _LEAST_SHORT:
+        return False
+    if len(word) == len(name) - 2 and any(
+        name[:n] + name[n + 2 :] == word for n in range(len(name) - 1)
+    ):
+        return not name[-2:].isdigit()
+    if abs(len(word) - len(name)) != 1:
+        return False
+    # One character less, or one that stands twice; figures are names of their own (p99, p999).
+    longer, shorter = (name, word) if len(name) > len(word) else (word, name)
+    places = [n for n in range(len(longer)) if longer[:n] + longer[n + 1 :] == shorter]
+    if not places or longer[places[0]].isdigit():
+        return False
+    return longer is name or len(places) > 1
 
 
 def _count_common(one: str, other: str) -> int:
@@ -193,22 +273,54 @@ def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
     waiting: list[list[Any]] = [[document]]
     while waiting:
         values = waiting.pop()
-        objects = [value for value in values if type(value) is dict]
+        objects = [value for value in values if isinstance(value, dict)]
         shapes = Counter(map(tuple, objects))
         count += sum(times * _count_in_shape(keys, known) for keys, times in shapes.items())
+        count += _count_unlike(shapes, known)
         examples = dict(zip(map(tuple, objects), objects, strict=True)).values()
         held = {key for one in examples for key, value in one.items() if _holds_names(value)}
         waiting += [[one[key] for one in objects if key in one] for key in held]
-        lists = [value for value in values if type(value) is list and value]
+        lists = [value for value in values if isinstance(value, list) and value]
         inner = chain.from_iterable(one for one in lists if isinstance(one[0], dict | list))
         waiting += [found] if (found := list(inner)) else []
     return count
 
 
+def _count_unlike(shapes: Counter[tuple[str, ...]], known: frozenset[str]) -> int:
+    """How many of the objects of one place have a name that is nearly the one of most others."""
+    if not 1 < len(shapes) <= _MOST_SHAPES or max(map(len, shapes)) > _MOST_NAMES:
+        return 0
+    held: Counter[str] = Counter()
+    for keys, times in shapes.items():
+        for key in keys:
+            held[key] += times
+    usual = [key for key, times in held.items() if 2 * times >= shapes.total()]
+    count = 0
+    for keys, times in shapes.items():
+        missing = [key for key in usual if key not in keys and len(key) < _LEAST_KEY]
+        odd = [key for key in keys if held[key] == times == 1 and key not in known]
+        count += sum(any(is_near_name(word, one) for one in missing) for word in odd)
+        count += times == 1 and any(_is_one_off(keys, other) for other in shapes)
+    return count
+
+
+def _is_one_off(keys: tuple[str, ...], usual: tuple[str, ...]) -> bool:
+    """Whether objects have the same names but for one short one, which is nearly the other's."""
+    if len(keys) != len(usual) or len(keys) < _LEAST_ALIKE:
+        return False
+    odd = [(one, other) for one, other in zip(keys, usual, strict=True) if one != other]
+    if len(odd) != 1 or len(odd[0][1]) >= _LEAST_KEY:
+        return False
+    word, name = odd[0]
+    if len(word) == len(name):
+        return sum(a != b for a, b in zip(word, name, strict=True)) == 1
+    return is_near_name(word, name)
+
+
 def _holds_names(value: Any) -> bool:
     """Whether it is an object or a list; an id in an object of its own, {"handle": 3}, is none."""
     if isinstance(value, dict) and len(value) == 1:
-        return isinstance(next(iter(value.values())), dict | list)
+        return isinstance(next(iter(value.values())), dict | list | str)
     return isinstance(value, dict | list) and bool(value)
 
 

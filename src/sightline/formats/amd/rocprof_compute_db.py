@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="SQLite with tables such as compute_kernel_metric_value",
     suffixes=(".db",),
-    version=3,
+    version=4,
     source="https://rocm.docs.amd.com/projects/rocprofiler-compute",
 )
 
@@ -72,11 +72,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(
             f"cannot read {source.given}", why="it has no dispatch of a kernel", hint=_AGAIN
         )
+    unnamed = dispatches.height - ran.height
     ran = ran.with_columns(kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))
     metrics = _name_metrics(values, names)
     launch = _read_launch(metrics)
     text = "figures are means over the dispatches of a kernel, and are repeated for each of them"
     notes += [Quality("kernel_averages", "info", text), *_note_orphans(ran, values, names)]
+    if unnamed > 0:
+        text = "dispatches are of kernels that no table names: they are left out"
+        notes.append(Quality("orphaned_dispatches", "warning", text, unnamed))
     notes += [
         Quality("damaged_table", "error", f"table {t} could only be read in part ({why})")
         for t, why in sorted(lost.items())

@@ -17,6 +17,7 @@ from sightline.core.model.stack_trie import StackTrie
 from sightline.errors import DamagedError
 from sightline.formats._rocm import SOURCE
 from sightline.formats._stacks import finish_import, note_bad_lines, read_text
+from sightline.formats._text_damage import count_misspelt, note_odd_header
 from sightline.formats.amd._rocm_samples import Sample, count_samples, make_sample
 
 IMPORTER = Importer(
@@ -26,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=5,
+    version=6,
     source=SOURCE,
 )
 
@@ -35,19 +36,26 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all samples. Raises DamagedError where there is none."""
     quality: list[Quality] = []
     trie = StackTrie()
-    weights, bad = count_samples(_list_samples(read_text(source, quality), source), trie)
+    text = read_text(source, quality)
+    quality += note_odd_header(text.partition("\n")[0])
+    weights, bad = count_samples(_list_samples(text, source), trie)
     return finish_import(
         source, trie, weights, quality + note_bad_lines(bad, "sample"), "rocprofv3"
     )
 
 
 _STOCHASTIC = ("Instruction_Type", "Stall_Reason", "Wave_Count")
+_COLUMNS = (
+    "Sample_Timestamp", "Exec_Mask", "Dispatch_Id", "Instruction", "Instruction_Comment",
+    "Correlation_Id", "Wave_Issued_Instruction", *_STOCHASTIC,
+)  # fmt: skip
 _PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^[^:]*$", re.DOTALL)
 
 
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:
     reader = csv.DictReader(text.splitlines())
     names = reader.fieldnames or ()
+    yield from [(None, None)] * count_misspelt(names, _COLUMNS)
     # What stochastic sampling writes beside whether a wave issued.
     if "Wave_Issued_Instruction" in names:
         yield from [(None, None) for name in _STOCHASTIC if name not in names]

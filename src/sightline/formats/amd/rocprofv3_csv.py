@@ -18,6 +18,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats import _rocm
+from sightline.formats._text_damage import count_misspelt, note_names
 from sightline.formats.amd._rocm_csv import note_odd_numbers, read_table
 from sightline.formats.amd._rocm_programs import check_programs
 
@@ -32,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=7,
+    version=8,
     source=_rocm.SOURCE,
 )
 
@@ -112,8 +113,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
             text = f"{path.name} has no column {', '.join(lacking)}"
             notes.append(Quality("missing_columns", "warning", text))
             frame = frame.with_columns(pl.lit(None, pl.String).alias(c) for c in lacking)
+        notes += note_names(count_misspelt(frame.columns, _COUNTED))
         counted = [c for c in _COUNTED if c in frame.columns]
         notes += note_odd_numbers(frame, counted, path.name)
+        if kind == "agents":
+            notes += _note_odd_agents(frame)
         if "Process_Id" not in frame.columns:  # it is in the file's name, unless that was chosen
             found = re.match(r"(\d+)_", path.name)
             frame = frame.with_columns(Process_Id=pl.lit(found[1] if found else None, pl.String))
@@ -151,6 +155,16 @@ def read(source: Source, options: ImportOptions) -> Imported:
         runs = [_list_dispatches(f) for f in files["counts"]]
         records.dispatches = _unite(runs, _DISPATCHES).unique(maintain_order=True)
     return _rocm.build_tables(records, Recording("rocprofv3"), notes)
+
+
+def _note_odd_agents(frame: pl.DataFrame) -> list[Quality]:
+    """A note on agents that are neither a CPU nor a GPU, or have no number."""
+    is_known = pl.col("Agent_Type").is_in(["CPU", "GPU", "NIC", "UNK", "AIE"])
+    if "Node_Id" in frame.columns:
+        is_known &= pl.col("Node_Id").str.contains(r"^\d+$")
+    odd = frame.height - frame.filter(is_known.fill_null(False)).height
+    text = "agents have no kind or no number: they are left out"
+    return [Quality("damaged_agents", "warning", text, odd)] if odd else []
 
 
 def _count_missing(frames: list[pl.DataFrame]) -> list[Quality]:

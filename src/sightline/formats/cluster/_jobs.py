@@ -15,6 +15,7 @@ from sightline.core.model.declare import Quality
 from sightline.core.model.tables import load_table
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
+from sightline.formats._asked_names import AskedNames
 
 _TEXTS = 4_000  # characters of a text that are kept
 # Ours: 30 million values are 240 MB in memory; a job of 128 nodes for a week, every minute, with
@@ -76,6 +77,8 @@ class JobTables:
         self._series: list[tuple[dict[str, Any], int, int, np.ndarray]] = []
         self.values = 0
         self.left_out = 0
+        self.asked = AskedNames()  # of the documents that the rows are made of
+        self.unlisted = 0  # jobs whose nodes are told in no form that names one
         self.damaged = 0  # series that have no step, no values or no list of them
 
     def name(self, kind: str, given: object) -> str | None:
@@ -164,6 +167,7 @@ class JobTables:
         listed = Counter(row["job_row_id"] for row in self.rows["job_nodes"])
         of = {row["job_row_id"]: row.get("nodes") for row in self.rows["jobs"]}
         missing = sum(max((of.get(job) or 0) - count, 0) for job, count in listed.items())
+        missing += self.unlisted
         if missing:
             text = "nodes of jobs are not listed, of which others of the same jobs are"
             notes.append(Quality("missing_nodes", "warning", text, missing))

@@ -37,7 +37,9 @@ def add_summarized(
     if isinstance(summary, dict):
         add_summary(tables, row, summary)
     else:
-        for host in expand_hosts(hosts):
+        names = expand_hosts(hosts)
+        tables.unlisted += not names and read_word(hosts) is not None
+        for host in names:
             tables.add_node(row, host)
     return summary == "damaged"
 

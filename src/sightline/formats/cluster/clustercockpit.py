@@ -13,6 +13,7 @@ from typing import Any
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._json import parse_json
 from sightline.formats._stacks import read_text
 from sightline.formats._text_damage import note_misspelt_keys
@@ -70,7 +71,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with cluster.json and a meta.json of each job",
     suffixes=(),
-    version=3,
+    version=4,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
     anchors=(_META, *_DATA),
     find_folders=find_archives,
@@ -83,7 +84,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     lost: list[str] = []
     for path in sorted(source.path.rglob(_CLUSTER)):
-        top = _read_json(path, lost)
+        top = _read_json(path, lost, tables.asked)
         if is_cluster(top):
             add_cluster(tables, top)
     metas = sorted(source.path.rglob(_META))
@@ -102,28 +103,29 @@ def read(source: Source, options: ImportOptions) -> Imported:
         remedy = "Give the folder of a cluster, or of some jobs' numbers."
         quality.append(Quality("jobs_left_out", "warning", text, len(metas) - _MOST_JOBS, remedy))
     quality += tables.note_left_out()
+    tables.asked.note(quality)
     return Imported(tables.tables(), Recording("ClusterCockpit", of_host=True), quality)
 
 
 def _add_job(tables: JobTables, path: Path, lost: list[str]) -> None:
-    meta = _read_json(path, lost)
+    meta = _read_json(path, lost, tables.asked)
     if not is_meta(meta):
         lost.append(_name(path)) if meta is not None else None
         return
     job = add_meta(tables, meta)
     for name in _DATA:
         if (path.parent / name).is_file():
-            data = _read_json(path.parent / name, lost)
+            data = _read_json(path.parent / name, lost, tables.asked)
             if isinstance(data, dict):
                 add_data(tables, job, seconds_to_ns(meta.get("startTime")), data)
             return
 
 
-def _read_json(path: Path, lost: list[str]) -> Any:
+def _read_json(path: Path, lost: list[str], asked: AskedNames) -> Any:
     """The document; None, and its name in `lost`, where it is none."""
     notes: list[Quality] = []
     try:
-        made = parse_json(read_text(Source(path, str(path)), notes), notes)
+        made = parse_json(read_text(Source(path, str(path)), notes), notes, names=asked)
         notes += note_misspelt_keys(made, COCKPIT_KEYS)
     except (json.JSONDecodeError, ValueError, RecursionError, DamagedError, OSError):
         lost.append(_name(path))

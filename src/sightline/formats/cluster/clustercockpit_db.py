@@ -13,6 +13,7 @@ from typing import Any
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._sqlite import SqliteFile
 from sightline.formats.cluster._cockpit import (
     add_cluster,
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a SQLite file with a table job (hpc_user, …) or jobs (meta_json, data_json)",
     suffixes=(".db", ".sqlite", ".sqlite3"),
-    version=3,
+    version=4,
     source="https://github.com/ClusterCockpit/cc-backend/tree/master/pkg/archive",
 )
 
@@ -61,7 +62,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         lost = _add_archived(tables, file)
         lost += sum(_add_row(tables, row) for row in _list_rows(file, "job", "hpc_user"))
         for row in _list_rows(file, "clusters", "config_json"):
-            top = _read_json(row.get("config_json"))
+            top = _read_json(row.get("config_json"), tables.asked)
             if is_cluster(top) and (row.get("name") or top.get("name")):
                 add_cluster(tables, {"name": row.get("name"), **top})
             else:
@@ -84,6 +85,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         text = "descriptions of clusters could not be read: what is normal on them is not known"
         quality.append(Quality("damaged_clusters", "warning", text, unknown))
     quality += tables.note_left_out()
+    tables.asked.note(quality)
     return Imported(tables.tables(), Recording("ClusterCockpit", of_host=True), quality)
 
 
@@ -99,14 +101,14 @@ def _add_archived(tables: JobTables, file: SqliteFile) -> int:
     jobs: dict[int, tuple[int, int | None]] = {}
     lost = 0
     for row, packed in file.blobs("jobs", "meta_json"):
-        meta = _read_json(packed)
+        meta = _read_json(packed, tables.asked)
         if is_meta(meta):
             jobs[row] = add_meta(tables, meta), seconds_to_ns(meta.get("startTime"))
         else:
             lost += 1
     known = set()
     for row, packed in file.blobs("jobs", "data_json"):
-        data = _read_json(packed)
+        data = _read_json(packed, tables.asked)
         if row in jobs and isinstance(data, dict):
             add_data(tables, *jobs[row], data)
             known.add(row)
@@ -117,7 +119,10 @@ def _add_archived(tables: JobTables, file: SqliteFile) -> int:
 def _add_row(tables: JobTables, row: dict[str, Any]) -> bool:
     """A job of cc-backend's own table; whether something of it is lost."""
     meta = {ours: row[theirs] for theirs, ours in _KEYS.items() if row.get(theirs) is not None}
-    parts = {name: _read_json(row.get(name)) for name in ("resources", "meta_data", "footprint")}
+    parts = {
+        name: _read_json(row.get(name), tables.asked)
+        for name in ("resources", "meta_data", "footprint")
+    }
     meta |= {"resources": parts["resources"], "metaData": parts["meta_data"]}
     if not is_meta(meta):
         return True
@@ -132,12 +137,12 @@ def _add_row(tables: JobTables, row: dict[str, Any]) -> bool:
     return parts["resources"] is None
 
 
-def _read_json(value: Any) -> Any:
+def _read_json(value: Any, asked: AskedNames) -> Any:
     """The document in a column, packed or not; None where it is none."""
     data = value.encode("utf-8", "replace") if isinstance(value, str) else value
     if not isinstance(data, bytes):
         return None
     try:
-        return json.loads(unpack(data))
+        return json.loads(unpack(data), object_pairs_hook=asked.hook)
     except (ValueError, RecursionError):
         return None

@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
     suffixes=(".json", ".input"),
-    version=3,
+    version=4,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
 )
 
@@ -44,15 +44,15 @@ IMPORTER = Importer(
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read the job, its series, or the cluster. Raises DamagedError where it is none of them."""
     quality: list[Quality] = []
+    tables = JobTables(keep_identity=options.keep_identity)
     try:
-        top = parse_json(read_text(source, quality), quality)
+        top = parse_json(read_text(source, quality), quality, names=tables.asked)
     except (ValueError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is not JSON ({error})"
         ) from error
     if not is_cluster(top):
         quality += note_misspelt_keys(top, COCKPIT_KEYS)
-    tables = JobTables(keep_identity=options.keep_identity)
     if is_meta(top):
         add_meta(tables, top)
     elif is_cluster(top):
@@ -69,4 +69,5 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why = "the cluster that it describes has no name"
         raise DamagedError(f"cannot read {source.given}", why=why)
     quality += tables.note_left_out()
+    tables.asked.note(quality)
     return Imported(made, Recording("ClusterCockpit", of_host=True), quality)

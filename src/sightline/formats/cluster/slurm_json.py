@@ -40,7 +40,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobs": [{"job_id": …, "association": …}]}, as sacct --json prints it',
     suffixes=(".json",),
-    version=3,
+    version=4,
     source="https://slurm.schedmd.com/rest_api.html",
 )
 
@@ -51,14 +51,14 @@ _STEPS = 10_000
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all jobs or nodes. Raises DamagedError where there is none."""
     quality: list[Quality] = []
+    tables = JobTables(keep_identity=options.keep_identity)
     try:
-        top = parse_json(read_text(source, quality), quality)
+        top = parse_json(read_text(source, quality), quality, names=tables.asked)
     except (ValueError, RecursionError) as error:
         raise DamagedError(
             f"cannot read {source.given}", why=f"it is not JSON ({error})"
         ) from error
     top = top if isinstance(top, dict) else {}
-    tables = JobTables(keep_identity=options.keep_identity)
     jobs, nodes = (_list(top, key) for key in ("jobs", "nodes"))
     bad = damaged = 0
     for job in jobs:
@@ -77,6 +77,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="it holds no job and no node")
     quality += note_bad_lines(bad, "jobs or nodes")
     quality += note_damaged_summaries(damaged)
+    tables.asked.note(quality)
     return Imported(made, Recording("slurm", _read_version(top), of_host=True), quality)
 
 

@@ -42,11 +42,15 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
     suffixes=(".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://slurm.schedmd.com/scontrol.html",
 )
 
 _FIELD = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:_]{0,60})=")
+_SECOND = re.compile(
+    r"(?<=\S)(?<!Array)(?:JobId=\d{1,18} (?:ArrayJobId|JobName|Name)"
+    r"|NodeName=[\w.-]{1,200} (?:Arch|CoresPerSocket))="
+)
 # Values that may hold blanks and signs of equality: to the end of their line.
 _TO_THE_END = {"Command", "WorkDir", "StdErr", "StdIn", "StdOut", "Comment", "AdminComment"}
 _TO_THE_END |= {"Reason", "SubmitLine", "SystemComment", "OS"}
@@ -79,7 +83,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="it has no complete job or node")
     quality += note_bad_lines(bad, "lines of squeue")
     quality += note_bad_lines(damaged_blocks + _count_odd_lines(text), "lines of scontrol")
-    quality += note_damaged_summaries(damaged)
+    quality += [*note_damaged_summaries(damaged), *tables.note_left_out()]
     return Imported(made, Recording("slurm", of_host=True), [*quality, NO_ZONE])
 
 
@@ -92,14 +96,20 @@ def _split_blocks(text: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _count_odd_lines(text: str) -> int:
-    """How many indented lines of blocks have no field: `NAME=VALUE` stands in each."""
-    count, is_within = 0, False
+    """How many indented lines of blocks have no field, or another block behind them.
+
+    `NAME=VALUE` stands in each.
+    """
+    count, is_within = len(_SECOND.findall(text)), False
     lines = text.splitlines()
     for line, below in pairwise([*lines, ""]):
         # What is left of a block's first line: its fields stand below.
         is_head = bool(line) and line[0].isalpha() and re.match(r" {2,}\w+=", below) is not None
         count += is_head and "=" not in line
-        is_within = line.startswith(("JobId=", "NodeName=")) or (is_within and line[:1] == " ")
+        begins = line.startswith(("JobId=", "NodeName="))
+        # Lines of a block are indented, and a blank one stands behind the last.
+        count += is_within and bool(line) and line[0] != " " and not begins and "=" in line
+        is_within = begins or (is_within and line[:1] == " ")
         count += is_within and bool(line.strip()) and "=" not in line
     return count
 

@@ -21,7 +21,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
     suffixes=(".log", ".txt"),
-    version=3,
+    version=4,
     source="https://github.com/wilicc/gpu-burn",
 )
 
@@ -32,6 +32,7 @@ _RATE = re.compile(r"\(([\d.]+) Gflop/s\)")
 _COUNT = re.compile(r"^\s*(\d+)")
 _LOOKS = re.compile(
     r"proc'd:|errors:|temps:|Summary at:|Gflop/s"
+    r"|^\tS[umaryt ]*$"
     r"|^\d+\.(?:\d*%?)?\s*$"
     r"|^\s*[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} [\d:]{8} (?:\S+ )?\d{4}\s*$"
 )  # of a line that is damaged

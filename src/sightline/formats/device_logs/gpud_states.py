@@ -14,6 +14,7 @@ from typing import Any
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._json import parse_json
 from sightline.formats._samples import note_no_times
 from sightline.formats._stacks import read_text
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a list of objects with component and states, or component and events",
     suffixes=(".json",),
-    version=3,
+    version=4,
     source="https://github.com/leptonai/gpud",
 )
 
@@ -48,8 +49,9 @@ _SPLIT = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?\d*(Z|[+-
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all states and events. Raises DamagedError where there is none."""
     quality: list[Quality] = []
+    asked = AskedNames()
     try:
-        document = parse_json(read_text(source, quality), quality)
+        document = parse_json(read_text(source, quality), quality, names=asked)
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is not JSON: {error}") from error
     events = list(_list_verdicts(document))
@@ -57,6 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="no component in it has a state")
     if not any(event.time_ns for event in events):
         quality.append(note_no_times(0))
+    asked.note(quality)
     return Imported(make_check_tables(events), Recording("gpud", of_host=True), quality)
 
 

@@ -28,7 +28,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines with NVRM: Xid (PCI:0000:3b:00): 79, …",
     suffixes=(".log", ".txt", ".out"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deploy/xid-errors/",
 )  # fmt: skip
 
@@ -41,7 +41,10 @@ _ISO = re.compile(r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[
 _SYSLOG = re.compile(r"^([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)\b")
 _CTIME = re.compile(r"^\[?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})\]?")
 # What is cut off or damaged of such a line.
-_LOOKS = re.compile(r"NVRM: Xi|: Xid|\bXid \(|SXid|NVRM: GPU .*(?:fallen|lost)|NVRM\W*$|: NVR?M?$")
+_LOOKS = re.compile(
+    r"NVRM: Xi|: Xid|\bXid \(|SXid|NVRM: GPU .*(?:fallen|lost)|NVRM\W*$|: NVR?M?$"
+    r"|NVRM: (?:X|GP?U?)$|NVRM:\S|NVRM:.*, pid=\S+, name="
+)
 _MARK = re.compile(r"NVRM: Xid \(|: SXid \(|NVRM: GPU ")  # once in a line
 _LONGEST_HEAD = 200  # characters before the driver's words
 _MOST_TEXT = 300  # of a line that is kept

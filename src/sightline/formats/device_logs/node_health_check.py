@@ -12,7 +12,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_times
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._text_damage import note_blank_lines
+from sightline.formats._text_damage import count_cut, note_blank_lines
 from sightline.formats.device_logs._check_events import (
     FAILED,
     PASSED,
@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …",
     suffixes=(".log", ".txt", ".out"),
-    version=4,
+    version=5,
     source="https://github.com/Azure/azurehpc-health-checks",
 )
 
@@ -35,6 +35,7 @@ _LINE = re.compile(
     r"\bnhc(?:\[\d+\])?: +Health check (failed|passed): +(?:(check_\w+|collect_\w+|\w+): *)?(.*)$"
 )
 _LOOKS = re.compile(r"\bnhc\b|Health check|\bcheck_\w|^(?:ERROR|SUCCESS)\b")  # though damaged
+_HEADS = ("SUCCESS:  nhc:  Health check passed:", "ERROR:  nhc:  Health check failed:")
 _GPU = re.compile(r"\bGPU(?: id| index)?[ :]+(\d{1,3})\b", re.IGNORECASE)
 
 
@@ -59,7 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 )
             )
         else:
-            bad += bool(_LOOKS.search(line))
+            bad += bool(_LOOKS.search(line)) or count_cut([line], _HEADS) > 0
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no check in it passed or failed")
     quality += [note_no_times(0), *note_bad_lines(bad, "verdict of a check")]

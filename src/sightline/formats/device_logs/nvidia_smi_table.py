@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04",
     suffixes=(".txt", ".log", ".out"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -69,7 +69,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all tables. Raises DamagedError where none has a number, and no GPU is lost."""
     quality: list[Quality] = []
     text = read_text(source, quality)
-    samples, times, bad, cut = Samples(), 0, 0, 0
+    samples, times, bad, cut = Samples(always_says=True), 0, 0, 0
     begins = [found.start() for found in _BANNER.finditer(text)]
     lost: list[Lost] = []
     if begins:  # rows of a table whose first line is damaged

@@ -14,6 +14,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, TimesOfDay, note_no_date
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_names, note_odd_header
 
 IMPORTER = Importer(
     name="power_gadget",
@@ -22,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the columns System Time, RDTSC, Elapsed Time (sec)",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source="https://www.intel.com/content/www/us/en/developer/articles/tool/power-gadget.html",
 )
 
@@ -43,11 +44,14 @@ _TWICE = "mWh"  # the same energies as in joules
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines with a time. Raises DamagedError where there is none."""
     quality: list[Quality] = []
+    text = read_text(source, quality)
+    quality += note_odd_header(text.partition("\n")[0])
     try:
-        rows = list(csv.reader(read_text(source, quality).splitlines()))
+        rows = list(csv.reader(text.splitlines()))
     except csv.Error as error:
         raise DamagedError(f"cannot read {source.given}", why=f"it is not CSV ({error})") from error
     header = [cell.strip() for cell in rows[0]] if rows else []
+    quality += note_names(sum(_is_odd(name) for name in header[1:]))
     samples, bad, days = Samples(always_says=True), 0, TimesOfDay()
     clock = header.index("System Time") if "System Time" in header else 0
     for row in rows[1:]:
@@ -64,6 +68,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     notes = [*note_bad_lines(bad, "readings of Power Gadget"), *samples.note_gaps()]
     quality += [note_no_date(), *notes]
     return Imported(samples.tables(None), Recording("Intel Power Gadget"), quality)
+
+
+def _is_odd(name: str) -> bool:
+    """Whether a column has no unit, as only the counter of cycles and the clock have none."""
+    has_unit = name.endswith(")") or re.search(r"_\d+$", name)  # Package Hot_0 is a flag
+    return bool(name) and not has_unit and name not in ("System Time", "RDTSC")
 
 
 def _add(samples: Samples, column: str, cell: str, at: int) -> None:

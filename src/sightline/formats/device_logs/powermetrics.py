@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)",
     suffixes=(".txt", ".log"),
-    version=3,
+    version=4,
     source="powermetrics(1)",
 )
 
@@ -79,7 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no sample of it has a value")
     samples.names[_GPU] = "Apple GPU"
-    bad += count_cut(others, _HEADS)
+    bad += count_cut(others, _HEADS, least=1)
     quality += [*note_bad_lines(bad, "value of powermetrics"), *samples.note_gaps()]
     return Imported(samples.tables("apple"), Recording("powermetrics"), quality)
 

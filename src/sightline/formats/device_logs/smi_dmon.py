@@ -27,6 +27,7 @@ from sightline.formats._samples import (
     read_time,
 )
 from sightline.formats._stacks import note_bad_lines
+from sightline.formats._text_damage import note_lines_of_blanks
 
 IMPORTER = Importer(
     name="smi_dmon",
@@ -39,7 +40,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as # gpu pwr gtemp, or #Entity SMACT",
     suffixes=(".txt", ".log", ".out"),
-    version=6,
+    version=7,
     source="https://docs.nvidia.com/deploy/nvidia-smi/ and DCGM's dcgmi dmon",
 )
 
@@ -63,7 +64,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no line of it has a value")
     quality.append((note_zone() if dated else note_no_date()) if timed else note_no_times(1))
-    quality += samples.note_gaps()
+    quality += [*samples.note_gaps(), *note_lines_of_blanks(data.decode(errors="replace"))]
     quality += note_bad_lines(bad, "lines of the monitor")
     return Imported(samples.tables("nvidia"), Recording("dmon"), quality)
 

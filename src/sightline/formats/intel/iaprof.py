@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tab-separated records 'string', 'interval', 'kernel', 'eustall'",
     suffixes=(".iaprof", ".iaprof.gz"),
-    version=2,
+    version=3,
     source="https://github.com/intel/iaprof",
 )
 
@@ -64,7 +64,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         kind = fields[0]
         bad += len(_RECORD.findall(line)) > 1  # two lines in one
         if kind == "string" and len(fields) >= 3:
-            bad += not _is_id(fields[1])
+            bad += not (_is_id(fields[1]) and any(fields[2:]))
             strings[fields[1]] = "\t".join(fields[2:])
         elif kind == "kernel" and len(fields) >= 7:
             above = _kernel(fields, strings)

@@ -18,6 +18,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._lines import read_utf8, split_lines, unite
 from sightline.formats._stacks import note_bad_lines
+from sightline.formats._text_damage import note_blank_lines
 from sightline.formats.intel._unitrace import describe_entries, is_wait
 
 IMPORTER = Importer(
@@ -31,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Device Timeline (queue: 0x5): NAME [ns] = 3 (append) 4 (submit) …",
     suffixes=(".json", ".txt", ".log"),
-    version=2,
+    version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md",
 )
 
@@ -67,6 +68,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     data = read_utf8(source, quality)
     is_chrome = data.lstrip()[:1] == b"["
+    if is_chrome:
+        quality += note_blank_lines(data.rstrip().decode(errors="replace"))
     work, calls, bad = _read_chrome(data) if is_chrome else _read_text(data)
     if work.is_empty() and calls.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="it has no complete line")

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, GlobalInstanceId, SubDeviceId, GpuTime[ns]",
     suffixes=(".csv", ".txt"),
-    version=3,
+    version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
 )
 
@@ -84,6 +84,8 @@ def _list_sections(text: str) -> Iterator[tuple[pl.DataFrame, int]]:
             rows, bad = [], 0
             names = [name.strip() for name in plain.split(",")]
             bad += any(name.isdecimal() for name in names)  # a row stands behind them
+        elif plain.count("],") > 1 and not re.search(r"\d", plain.replace("[", "").split(",")[0]):
+            bad += 1  # names of columns, and not the first
         elif first == "Kernel" or (len(names) > 1 and plain and "," not in plain):
             bad += not plain.startswith("=")  # a line of names, or of a kernel, that is cut
         elif len(names) > 1 and "," in plain and not plain.startswith("="):

@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a table with the columns Function and CPU Time, or Computing Task: Total Time",
     suffixes=(".csv", ".tsv", ".txt"),
-    version=3,
+    version=4,
     source="https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/current/"
     "hotspots-report.html",
 )
@@ -48,8 +48,10 @@ _NUMBER = re.compile(r"^([\d,]*\d(?:\.\d+)?(?:[eE][-+]?\d{1,2})?) ?(%?)$")
 _CYCLES = "Hardware Event Count:CPU_CLK_UNHALTED.THREAD"
 # VTune's word for what it does not know, and for GPU time that belongs to no kernel.
 _UNKNOWN, _NO_TASK = "[Unknown]", "[Outside any task]"
-_NO_VALUES = ("nan", "inf", "-inf")  # which VTune never writes
-_NO_NUMBER = ("N/A", "-", _UNKNOWN)
+_NO_VALUES = ("nan", "inf", "-inf", "-")  # which VTune never writes: it leaves cells empty
+_NO_NUMBER = ("N/A", _UNKNOWN)
+# A number of which one character became another.
+_BROKEN = re.compile(r"[\d.,]*[^\d\s.,][\d.,]+%?|[\d.,]+[^\d\s.,%][\d.,]*%?")
 _TASK_TIME = "Computing Task:Total Time"
 _SIZES = ("Work Size:Global", "Work Size:Local")
 Weight = tuple[int | None, str, int, str]
@@ -158,7 +160,10 @@ def _count_odd(table: _Table) -> int:
         texts = [row[number].strip() for row in rows]
         bad = [n for n, text in enumerate(texts) if text and not _is_number(text)]
         odd |= {n for n, text in enumerate(texts) if text.lower() in _NO_VALUES}
-        if table.columns[number] not in _SIZES and 2 * len(bad) <= sum(map(bool, texts)):
+        if table.columns[number] in _SIZES:
+            continue
+        odd |= {n for n in bad if _BROKEN.fullmatch(texts[n])}
+        if 2 * len(bad) <= sum(map(bool, texts)):
             odd |= {*bad}
     return len(odd)
 

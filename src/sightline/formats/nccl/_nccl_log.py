@@ -41,6 +41,7 @@ _LEVELS = ("INFO", "WARN", "ERROR", "ABORT", "TRACE", "CALL", "VERSION")
 _RING = re.compile(r"Channel (\d{1,4})/(\d{1,4}) *:(?: +\d+)+\s*$")
 _VERSION = re.compile(r"NCCL version (\S{1,40})")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
+_FEW = 3  # lines that are not NCCL's
 _SHOWN = 8  # warnings of different texts that are quoted
 
 _Communicator = tuple[str | None, int | None]  # its id, and how many ranks it has
@@ -136,11 +137,17 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     listed: dict[tuple[tuple[str, str, str], int], set[int]] = {}
     bad = len(_HEADLESS.findall(text)) + len(_HALF.findall(text))
     hosts = {line.thread[0] for line in said}
-    bad += sum(row.endswith(":") and row[:-1] in hosts for row in text.splitlines())
+    others = [row.strip() for row in text.splitlines() if row.strip()]
+    bad += sum(row.endswith(":") and row[:-1] in hosts for row in others)
+    if len(others) <= _FEW:  # of NCCL alone: what is left of a line is the beginning of its host
+        bad += sum(host.startswith(row) for row in others for host in hosts)
     for line in said:
-        bad += line.level not in _LEVELS and not line.text
+        bad += line.text != "" and "Channel".startswith(line.text)
+        bad += not line.text and (line.level not in _LEVELS or line.level == "INFO")
         if (ring := _RING.match(line.text)) is not None and ring[2] not in ("0", "00"):
             listed.setdefault((line.thread, int(ring[2])), set()).add(int(ring[1]))
+        elif ring is not None:
+            bad += 1  # of no channel: a connection of one, which is cut off
         elif " via " in line.text or line.text.startswith("Chan") or "] -> " in line.text:
             bad += _CHANNEL.match(line.text) is None and (
                 " : " not in line.text or "->" in line.text or "[" in line.text

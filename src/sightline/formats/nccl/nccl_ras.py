@@ -20,6 +20,7 @@ from sightline.core.model.tables import load_table
 from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._samples import read_time
 from sightline.formats._stacks import read_text
 
@@ -33,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="'Job summary' and 'Communicators', or JSON with 'communicators_count'",
     suffixes=(".txt", ".log", ".json"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html",
 )
 
@@ -98,9 +99,10 @@ def _read_json(
     begin = max(text.find("{"), 0)
     mended = _NO_COMMA.sub(r"\1,\2", text[begin:])
     found: Any = None
+    asked = AskedNames()
     for candidate in (text[begin:], mended):
         try:
-            found = json.loads(candidate)
+            found = json.loads(candidate, object_pairs_hook=asked.hook)
             break
         except (ValueError, RecursionError) as error:
             reason = error
@@ -119,9 +121,10 @@ def _read_json(
         quality.append(
             Quality("damaged_communicators", "warning", "communicators could not be read", bad)
         )
-    asked = found.get("timestamp")
-    moment = read_time(asked, "%Y-%m-%d %H:%M:%S") if isinstance(asked, str) else None
+    told = found.get("timestamp")
+    moment = read_time(told, "%Y-%m-%d %H:%M:%S") if isinstance(told, str) else None
     version = found.get("nccl_version")
+    asked.note(quality)
     return (replace_surrogates(version) if isinstance(version, str) else None), moment, rows
 
 

@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=6,
+    version=7,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 
@@ -53,6 +53,12 @@ _SIZES = re.compile(r"minBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\(
 _TRAILER = "# Avg bus bandwidth"
 # Of a row of results, though it is damaged or cut off.
 _LOOKS = re.compile(_PREFIX + r"\d+\s+\d+\s+(?:u?int|half|float|double|bfloat|f8|fp8)\w*\s")
+_LONGEST = 400  # of a row, which is 150 characters long
+# Between the first row and the last: a size, or the mark of a process alone.
+_BEGUN = re.compile(
+    r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*\d+(?:\s+[\d-]+(?:\s.*)?)?$|^\s*\[?\d+\]?:\s*$"
+)
+_FIGURES, _LEAST_FIGURES = re.compile(r"\s\d+\.\d+(?=\s)"), 4
 _NAMED = re.compile(_PREFIX + r"# Collective test starting: (\w+)_perf")
 _DEVICE = re.compile(
     _PREFIX + r"#\s+Rank\s+(\d{1,9}).{0,40} on\s+(\S+) device\s+\d+ \[[\w:.]+\]\s*(.*?)\s*$"
@@ -82,6 +88,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     row = _ROW
     whole = strip_tags(read_text(source, quality))
     text, said = split_log(whole)
+    in_rows, halves = False, 0  # rows of one placement alone
     for line in text.splitlines():
         if (named := _NAMED.match(line)) is not None:
             op = named[1]
@@ -98,7 +105,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
             ended += 1
         elif line.count("size") and line.count("busbw"):
             row = _ROOTED if _HEADER.match(line) else _ROW
+            in_rows = True
         elif (found := row.match(line)) is not None:
+            in_rows = True
+            halves += found[10] is None
             seen.append(_read_whole(found[1]) or 0)
             about = {
                 "test": max(test, 1) - 1,
@@ -109,8 +119,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
             }
             rows += _read_results(found, about)
         else:
-            bad += bool(_LOOKS.match(line))
+            in_rows = in_rows and "# Out of bounds" not in line
+            bad += bool(_LOOKS.match(line) or (in_rows and _is_row_left(line[:_LONGEST])))
     missing += _count_missing(asked, seen)
+    bad += halves if rows and 0 < 2 * halves < len(rows) else 0
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
         raise DamagedError(f"cannot read {source.given}", why="it has no line of results")
@@ -130,6 +142,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality += note_missing_channels(said, text)
     notes = [*quality, *failures, *note_warnings(said), *judge_network(said, channels)]
     return Imported(tables, recording, notes)
+
+
+def _is_row_left(line: str) -> bool:
+    """Whether a line among rows is one, with a damage."""
+    return _BEGUN.match(line) is not None or len(_FIGURES.findall(line)) >= _LEAST_FIGURES
 
 
 def _find_sizes(line: str) -> tuple[int, int, str] | None:

@@ -24,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='CSV with "Start","Duration","Grid X",... or "Start","Duration","Name"',
     suffixes=(".csv", ".log", ".txt"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#nvprof",
 )
 
@@ -55,8 +55,13 @@ def _list_rows(text: str) -> Iterator[Row | None]:
     """Each row as column -> (cell, unit); None for one that is not whole."""
     header: list[str] = []
     units: list[str] = []
-    for line in text.splitlines():
+    for line in text.rstrip().splitlines():
+        if header and not line.strip():
+            yield None  # between rows and headers stand none
+            continue
         if not line.strip() or line.startswith("="):
+            # A header may have lost the break before it.
+            yield from [None] * ('"Start","Duration"' in line or '"Duration","Start"' in line)
             continue
         try:
             cells = next(csv.reader([line]))

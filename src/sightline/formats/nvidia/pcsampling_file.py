@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a version of 1, sizes, and CUPS at byte 44",
     suffixes=(".dat",),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/cupti/main/main.html#cupti-pc-sampling-api",
     proven="files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote of values of ours; never "
     "seen: one that was recorded on a GPU",
@@ -37,6 +37,7 @@ _VERSION = 1
 # Numbers of the fields of the FlatBuffer's tables.
 _CONFIGURED, _TOTAL, _DROPPED, _PLACES, _NON_USER = 0, 3, 4, 8, 9
 _ATTRIBUTES = 5
+_EMPTY = 4096  # bytes: a buffer's settings, and the names of reasons to stall
 _PERIOD, _MODE, _INDICES, _NAMES = 0, 4, 7, 8
 _CRC, _OFFSET, _FUNCTION, _COUNTS, _CORRELATION = 1, 2, 4, 6, 7
 
@@ -79,10 +80,13 @@ def _read_buffers(data: bytes) -> tuple[pl.DataFrame | None, list[int], str | No
             end = at + _BUFFER.size + _BUFFER.unpack_from(data, at)[3]
             if end > len(data):
                 raise ValueError("a buffer is cut off")
+            before = len(rows)
             found = _read_buffer(_Flat(data[at + _BUFFER.size : end]), rows)
         except (struct.error, ValueError) as error:
             why = str(error)
             break
+        if len(rows) == before and end - at > _BUFFER.size + _EMPTY:
+            why = "a buffer that is not empty holds no sample"
         totals = [old + new for old, new in zip(totals, found, strict=True)]
         at, whole = end, whole + 1
     samples = pl.DataFrame(rows, schema=SAMPLES, orient="row") if whole else None

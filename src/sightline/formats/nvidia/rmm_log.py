@@ -20,6 +20,7 @@ from sightline.core.units import INT64_MAX, wrap_address
 from sightline.errors import DamagedError
 from sightline.formats._memory_ledger import note_lost_events
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_blank_lines
 
 IMPORTER = Importer(
     name="rmm_log",
@@ -49,7 +50,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     rows: list[tuple[int, str, int | None, int, int | None, int | None]] = []
     bad, days, last = 0, 0, 0
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    quality += note_blank_lines(text.rstrip())
+    for line in text.splitlines():
         found = _LINE.match(line.strip())
         if found is None:
             bad += bool(line.strip()) and not line.startswith("Thread,")

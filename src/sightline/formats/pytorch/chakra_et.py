@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="protobuf: a GlobalMetadata and Nodes, each preceded by its length",
     suffixes=(".et",),
-    version=1,
+    version=2,
     source="https://github.com/mlcommons/chakra/blob/main/schema/protobuf/et_def.proto",
 )
 
@@ -87,7 +87,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         quality.append(Quality("truncated", "error", text))
     # The converter says of all nodes whether they are of the CPU, or of none.
     unsaid = sum("is_cpu_op" not in node.told for node in nodes)
-    if unsaid and 2 * unsaid < len(nodes):
+    if 0 < unsaid < len(nodes):
         text = "nodes do not say whether they ran on the CPU: they may be in the wrong table"
         quality.append(Quality("damaged_nodes", "warning", text, unsaid))
     timed = any(node.start_us for node in nodes)

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=3,
+    version=4,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 
@@ -34,6 +34,11 @@ _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?) ?([TGMKmun]?)"
 _LATENCY = re.compile(rf"{_NUMBER}s = \d[\d.]*% latency")
 # `(0): Linear(…` inside a model, `Model(` at its top; some brackets end on another line.
 _MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
+# Of another module, behind a line or cut off; and of a total without its name, or a name alone.
+_PART = re.compile(r"\(\w{1,200}\): [A-Za-z_]\w*\(|^ *\(\w*$|^ *[^(\s]*: [A-Z]\w*\($")
+_NAMELESS = re.compile(
+    rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$|^[^a-zA-Z]*: +\S"
+)
 _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
 _ENDS = re.compile(r"^-{20,}\s*$", re.M)
 _UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}
@@ -105,10 +110,14 @@ def _count_bad_totals(summary: str) -> int:
     told = summary.partition("Profile Summary at step")[2].partition("Aggregated Profile")[0]
     lines = told.splitlines()[1:]
     # Above them the words are explained: "number of parameters (params), …".
-    return sum(
-        bool(_OF_TOTAL.search(line)) and not _SUMMARY.match(line) and not _EXPLAINS.search(line)
-        for line in lines
-    )
+    return sum(_is_bad_total(line) for line in lines)
+
+
+def _is_bad_total(line: str) -> bool:
+    if _NAMELESS.match(line):
+        return True
+    is_read = _SUMMARY.match(line) or _EXPLAINS.search(line)
+    return _OF_TOTAL.search(line) is not None and not is_read
 
 
 def parse_modules(detail: str) -> tuple[list[_Module], int]:
@@ -124,6 +133,7 @@ def parse_modules(detail: str) -> tuple[list[_Module], int]:
         latency = _LATENCY.search(line)
         seconds = float(latency[1]) * _PREFIX[latency[2]] if latency else None
         if head is None:
+            bad += bool(found and open_at and _PART.search(line))
             # The numbers of a module that contains others stand on the line below its name.
             if latency and found and found[-1].seconds is None:
                 found[-1] = _Module(found[-1].path, seconds)
@@ -134,6 +144,7 @@ def parse_modules(detail: str) -> tuple[list[_Module], int]:
         bad += latency is None and bool(_LOOKS.search(head[4]))
         bad += line.count("% latency") > 1  # two lines in one
         indent = len(head[1])
+        bad += bool(indent and open_at and not head[2])  # each but the top one has a name
         while open_at and open_at[-1][0] >= indent:
             open_at.pop()
         if (found and not open_at) or len(open_at) > _MAX_DEPTH:

@@ -14,25 +14,26 @@ from sightline.core.model.source import Source
 from sightline.core.model.tables import load_table
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._stacks import note_bad_lines, read_whole
 from sightline.formats._text_damage import note_foreign_bytes, note_names
 
 
-def read_documents(source: Source, notes: list[Quality]) -> list[Any]:
+def read_documents(source: Source, notes: list[Quality], names: AskedNames) -> list[Any]:
     """A file of JSON, or of one document a line (SGLang), as far as it is whole.
 
-    Raises DamagedError where nothing is.
+    `names` learns which names its objects are asked for. Raises DamagedError where nothing is.
     """
     data = read_whole(source, notes)
     notes += note_foreign_bytes(data)
     text = data.decode("utf-8", errors="replace")
     try:
-        return [json.loads(text)]
+        return [json.loads(text, object_pairs_hook=names.hook)]
     except (ValueError, RecursionError):
         found, bad = [], 0
     for line in text.splitlines():
         try:
-            found.append(json.loads(line))
+            found.append(json.loads(line, object_pairs_hook=names.hook))
         except (ValueError, RecursionError):
             bad += bool(line.strip())
     if not found:

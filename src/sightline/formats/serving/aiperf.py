@@ -11,6 +11,7 @@ from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._text_damage import count_misspelt
 from sightline.formats.serving._requests import (
     import_serving,
@@ -30,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
     suffixes=(".json",),
-    version=3,
+    version=4,
     source="https://github.com/ai-dynamo/aiperf",
 )
 
@@ -54,9 +55,11 @@ _STATISTIC = re.compile(r"^(?:avg|min|max|p\d{1,2}(?:\.\d+)?)$")
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all statistics. Raises DamagedError where there is none."""
     notes: list[Quality] = []
-    documents = [d for d in read_documents(source, notes) if isinstance(d, dict)]
+    asked = AskedNames()
+    documents = [d for d in read_documents(source, notes, asked) if isinstance(d, dict)]
     stats = [row for n, document in enumerate(documents) for row in _list_stats(document, n)]
     notes += note_left_out(*_sum_pairs(map(_count_left_out, documents)))
+    asked.note(notes)
     version = documents[0].get("aiperf_version") if documents else None
     tool = "AIPerf" if isinstance(version, str) else "GenAI-Perf"
     told = version[:20] if isinstance(version, str) else None

@@ -11,6 +11,7 @@ from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._text_damage import count_misspelt
 from sightline.formats.serving._requests import (
     import_serving,
@@ -30,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "guidellm_version" and "benchmarks"',
     suffixes=(".json",),
-    version=3,
+    version=4,
     source="https://github.com/vllm-project/guidellm",
 )
 
@@ -53,10 +54,11 @@ _PERCENTILES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all benchmarks' statistics. Raises DamagedError where there is none."""
     notes: list[Quality] = []
+    asked = AskedNames()
     stats: list[dict[str, Any]] = []
     version = None
     names = values = 0
-    for document in read_documents(source, notes):
+    for document in read_documents(source, notes, asked):
         if not isinstance(document, dict):
             continue
         metadata = document.get("metadata")
@@ -69,6 +71,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 left_out = _count_left_out(one)
                 names, values = names + left_out[0], values + left_out[1]
     notes += note_left_out(names, values)
+    asked.note(notes)
     return import_serving(source, "GuideLLM", [], stats, notes, version)
 
 

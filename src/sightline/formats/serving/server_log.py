@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=5,
+    version=6,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -86,7 +86,7 @@ _LINES = (
         ("#running-req", "token usage", "gen throughput", "#queue-req"),
     ),
 )
-_OF_VLLM = ("Avg prompt", "Avg generation", "Running", ("Waiting", "Pending"), "KV cache usage")
+_OF_ALL = 5  # the first numbers of vLLM are in each line of any version
 # vllm/v1/engine/core.py: log_iteration_details; tensorrt_llm/_torch/pyexecutor/py_executor.py.
 _ITERATIONS = (
     re.compile(
@@ -104,7 +104,7 @@ _ITERATIONS = (
 _LOOKS = re.compile(
     r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
     r"|host_step_time|num_ctx_requests|Iteration\(|preemption=| context requests|elapsed time: "
-    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$"
+    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$|\[loggers\.py:\d+\] E[engi]{0,5}$"
 )
 # A line up to where its kind is known, and how long that may be.
 _BEGIN = re.compile(
@@ -115,7 +115,8 @@ _LONGEST_HEAD = 240
 _HALF_HEAD = re.compile(
     r"^(?:\(\w+ pid=\d+\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d[ \d:]*(?:\[[\w.]*:?\d*)?$"
     r"|^\((?:API|Eng)\w*(?: p(?:id?)?(?:=\d*)?)?(?:\) ?(?:INFO|WARNING|ERROR)?(?: [\d :-]*)?)?$"
-    r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*$"
+    r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*"
+    r"(?:\](?: (?:P|Pr|Pre|Pref|Prefi|Prefil|Prefill|D|De|Dec|Deco|Decod|Decode)? ?b?)?)?$"
 )
 # What comes once in a line: where it comes twice, the end of a line is missing.
 _ONCE = (
@@ -201,6 +202,7 @@ def _is_damaged(line: str) -> bool:
             return (
                 lacks
                 or any(part.count(":") != 1 or ": " not in part for part in told)
+                or any(part.startswith("#") and "." in part for part in told)  # a count is whole
                 or any(
                     is_nearly(name, known)
                     for name in titles
@@ -208,18 +210,15 @@ def _is_damaged(line: str) -> bool:
                     if name not in _SGLANG_NAMES
                 )
             )
-        return "Avg prompt" in line and not all(_has(line, name) for name in _OF_VLLM)
+        of_all = values[:_OF_ALL]
+        return "Avg prompt" in line and not all(one.pattern.search(line) for one in of_all)
     return False
-
-
-def _has(line: str, name: str | tuple[str, ...]) -> bool:
-    return name in line if isinstance(name, str) else any(one in line for one in name)
 
 
 @functools.cache
 def _name_of(value: _Value) -> re.Pattern[str]:
     """What stands before a value's number: a name, though the number is damaged."""
-    return re.compile(value.pattern.pattern.partition(_NUMBER)[0])
+    return re.compile(value.pattern.pattern.partition(_NUMBER)[0].rstrip())
 
 
 def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
+from sightline.formats._asked_names import AskedNames
 from sightline.formats._text_damage import count_misspelt
 from sightline.formats.serving._requests import (
     import_serving,
@@ -33,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
     suffixes=(".json", ".jsonl"),
-    version=3,
+    version=4,
     source="https://docs.vllm.ai/en/latest/cli/bench/serve.html",
 )
 
@@ -58,11 +59,12 @@ _KNOWN = {*_RATES, *_LISTS, *(f"{of}_{what}_ms" for of in ("mean", "median", "st
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all requests and statistics. Raises DamagedError where there is none."""
     notes: list[Quality] = []
+    asked = AskedNames()
     requests: list[dict[str, Any]] = []
     stats: list[dict[str, Any]] = []
     names = values = 0
     tool = "client of an inference server"
-    for number, document in enumerate(read_documents(source, notes)):
+    for number, document in enumerate(read_documents(source, notes, asked)):
         if isinstance(document, list):
             requests += [_read_client(one) for one in document if isinstance(one, dict)]
         elif isinstance(document, dict):
@@ -77,6 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 if _is_statistic(key)
             )
     notes += note_left_out(names, values)
+    asked.note(notes)
     return import_serving(source, tool, requests, stats, notes)
 
 

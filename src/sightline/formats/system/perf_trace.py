@@ -17,7 +17,7 @@ from sightline.core.model.tables import load_table
 from sightline.errors import DamagedError
 from sightline.formats._pairs import close_pairs
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._text_damage import is_nearly
+from sightline.formats._text_damage import is_nearly, note_lines_of_blanks
 
 IMPORTER = Importer(
     name="perf_trace",
@@ -29,7 +29,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines 'command pid [cpu] time: sched:sched_switch: ...' without frames",
     suffixes=(".perf-trace.txt",),
-    version=4,
+    version=5,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -55,6 +55,7 @@ _REQUEST = (
 _AGAIN = r"\s\[\d{3}\]\s+\d+\.\d{6,9}: +\w+:\w+: "
 _KINDS = ("sched_switch", "sched_waking", "sched_wakeup", "irq_handler_entry", "irq_handler_exit",
           "softirq_entry", "softirq_exit", "block_rq_issue", "block_rq_complete")  # fmt: skip
+_WAKEUPS = ["sched_waking", "sched_wakeup", "sched_wakeup_new"]
 _MINOR_BITS = 20  # include/linux/kdev_t.h
 # block/blk-core.c, blk_fill_rwbs: what a request does is its first letter, after F for a flush.
 _OPERATIONS = {"R": "read", "W": "write", "D": "discard", "F": "flush"}
@@ -63,7 +64,9 @@ _OPERATIONS = {"R": "read", "W": "write", "D": "discard", "F": "flush"}
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all events. Raises DamagedError where there is none."""
     quality: list[Quality] = []
-    lines = [line for line in read_text(source, quality).split("\n") if line.strip()]
+    whole = read_text(source, quality)
+    quality += note_lines_of_blanks(whole)
+    lines = [line for line in whole.split("\n") if line.strip()]
     text = pl.DataFrame({"line": [line for line in lines if not line.startswith("#")]})
     parsed = text.select(pl.col("line").str.extract_groups(_LINE)).unnest("line")
     events = _take_times(parsed.drop_nulls("event"))
@@ -81,6 +84,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         _list_of_kind(events).height - switches.height // 2, "switch of a thread"
     )
     wakeups, woken_names = _list_wakeups(events)
+    is_wakeup = pl.col("kind_").is_in(_WAKEUPS)
+    unread = events.filter(is_wakeup).height - wakeups.height
+    quality += note_bad_lines(unread, "wakeup of a thread")
     threads = _list_threads(events, switches, woken_names)
     tables = {
         "sched_events": _own(switches.filter(pl.col("tid") > 0), threads),
@@ -150,8 +156,7 @@ def _list_switches(events: pl.DataFrame) -> pl.DataFrame:
 
 def _list_wakeups(events: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The table, and names of the threads that were woken or made."""
-    kinds = ["sched_waking", "sched_wakeup", "sched_wakeup_new"]
-    found = _extract(events.filter(pl.col("kind_").is_in(kinds)), _WAKEUP, _WAKEUP_BY_PLUGIN)
+    found = _extract(events.filter(pl.col("kind_").is_in(_WAKEUPS)), _WAKEUP, _WAKEUP_BY_PLUGIN)
     made = _extract(events.filter(pl.col("kind_") == "sched_process_fork"), _FORK)
     names = pl.concat(
         [

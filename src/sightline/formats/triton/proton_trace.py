@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines of JSON with "traceEvents" whose events have a "call_stack"',
     suffixes=(".chrome_trace", ".json"),
-    version=4,
+    version=5,
     source="https://github.com/triton-lang/triton/tree/main/third_party/proton",
 )
 
@@ -66,6 +66,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         streams.append(events)
         # A line holds the document of one stream: what follows it is another line's.
         bad += odd + line.count(b',"traceEvents":[') - 1
+        bad += max(line.count(b'"ph":"X"') - events.height - odd, 0)
     events = pl.concat(streams) if streams else pl.DataFrame(schema=_EVENT)
     within = pl.all_horizontal(pl.col("ts", "dur").abs() < _LONGEST_US)
     is_whole = (pl.col("ph") == "X") & within & (pl.col("dur") >= 0) & pl.col("name").is_not_null()

@@ -44,6 +44,7 @@ def read_database(source: Source, options: ImportOptions) -> Imported:
         )
         host = parts[0].find_host() if options.keep_identity else None
         notes = _check_file(db) + _note_lost_counts(sum(part.lost_counts for part in parts))
+        notes += _note_lost_threads(sum(part.lost_threads for part in parts))
         return _rocm.build_tables(records, Recording("rocpd", host=host), notes)
     finally:
         db.close()
@@ -71,6 +72,13 @@ def _note_lost_counts(count: int) -> list[Quality]:
     return [Quality("missing_rows", "warning", text, count)]
 
 
+def _note_lost_threads(count: int) -> list[Quality]:
+    if not count:
+        return []
+    text = "threads have no number, or are of no process that is there: they have no name"
+    return [Quality("missing_rows", "warning", text, count)]
+
+
 def _name_real(column: str, known: dict[int, int]) -> pl.Expr:
     """A process or thread by the system's number; the file has ids of its own."""
     return pl.col(column).replace(known) if known else pl.col(column)
@@ -81,7 +89,7 @@ class _Process:
 
     def __init__(self, db: SqliteFile, ending: str) -> None:
         self._db, self._ending = db, ending
-        self.lost_counts = 0
+        self.lost_counts = self.lost_threads = 0
         texts = self._rows("string", ["id", "string"])
         self._text_ids = texts.get_column("id").cast(pl.Int64, strict=False)
         self._texts = texts.get_column("string").cast(pl.String)
@@ -191,7 +199,9 @@ class _Process:
             tid=pl.col("tid").cast(pl.Int64, strict=False),
             thread_name=pl.col("name").cast(pl.String),
         )
-        return frame.with_columns(_name_real("pid", self._processes)).drop_nulls(["pid", "tid"])
+        known = frame.with_columns(_name_real("pid", self._processes)).drop_nulls(["pid", "tid"])
+        self.lost_threads = frame.height - known.height
+        return known
 
     def find_host(self) -> str | None:
         """The name of the machine."""

@@ -63,6 +63,7 @@ def parse_lines(text: str) -> Profile:
         fields = _split_fields(line)
         kind = fields.get("__rec", [""])[0]
         profile.bad += line.count("__rec=") > 1  # two lines in one
+        profile.bad += bool(kind) and not all(fields.values())  # a field without a value
         try:
             if kind == "node":
                 parent = int(fields["parent"][0]) if "parent" in fields else None

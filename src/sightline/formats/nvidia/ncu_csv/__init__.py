@@ -18,6 +18,7 @@ from sightline.core.model.source import Source
 from sightline.core.text import encode_utf8
 from sightline.errors import DamagedError
 from sightline.formats._ncu import read_all
+from sightline.formats._text_damage import note_text_damage
 from sightline.formats.nvidia._ncu_pages.rows import KernelRows
 from sightline.formats.nvidia._ncu_pages.text_page import HEADER, PATTERN, list_records
 from sightline.formats.nvidia.ncu_csv.source_page import SourceRows
@@ -34,7 +35,7 @@ IMPORTER = Importer(
     looks_like="a CSV table with the columns ID, Process ID, Process Name; Kernel Name above "
     "Address, Source; or ncu's printed sections",
     suffixes=(".csv", ".csv.gz", ".txt", ".log", ".out"),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 
@@ -77,6 +78,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             hint="Print it again:  ncu --import REPORT --csv --page raw",
         )
     quality = [Quality("damaged", "error", f"the table is damaged: {d}") for d in damage]
+    quality += note_text_damage(data)
     if broken:
         quality.append(
             Quality(

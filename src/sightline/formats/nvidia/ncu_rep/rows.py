@@ -10,6 +10,7 @@ from typing import Any
 from sightline.core.model.stall_classes import classify_stall
 from sightline.core.units import INT64_MAX
 from sightline.formats._ncu import MetricRows, Value
+from sightline.formats._text_damage import is_nearly
 from sightline.formats.nvidia.ncu_rep.blocks import Report
 from sightline.formats.nvidia.ncu_rep.code import Code, Place, is_other_code
 from sightline.formats.nvidia.ncu_rep.metrics import add_metrics
@@ -43,6 +44,7 @@ class Rows:
     kernels: list[Row] = field(default_factory=list)
     metrics: MetricRows = field(default_factory=MetricRows)
     samples: list[Row] = field(default_factory=list)
+    odd_names: set[str] = field(default_factory=set)  # of metrics: damaged
     instructions: list[Row] = field(default_factory=list)
     rules: list[Row] = field(default_factory=list)
     seen: Counter[tuple[Any, ...]] = field(default_factory=Counter)
@@ -176,6 +178,7 @@ class Rows:
             {"kernel_id": kernel_id, "address": a, **vars(p)} for a, p in places.items()
         )
         period = _int(totals.get("smsp__pcsamp_interval_cycles"))
+        self.odd_names.update(name for name in by_metric if _is_odd(name))
         for metric, instances in by_metric.items():
             if not metric.startswith(_SAMPLED) or metric.endswith("_not_issued"):
                 continue
@@ -200,6 +203,12 @@ class Rows:
                         "period_cycles": period,
                     }
                 )
+
+
+def _is_odd(name: str) -> bool:
+    """Whether a metric's name is nearly that of a reason to stall."""
+    kind = name[: len(_SAMPLED)]
+    return not name.isprintable() or (kind != _SAMPLED and is_nearly(kind, _SAMPLED))
 
 
 def _read_sizes(result: Row, totals: dict[str, Value]) -> dict[str, int | None]:

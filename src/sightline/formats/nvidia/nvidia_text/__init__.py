@@ -29,7 +29,15 @@ from sightline.formats.nvidia.nvidia_text.counters import make_tables as make_co
 from sightline.formats.nvidia.nvidia_text.nsys_parts import NsysReader
 from sightline.formats.nvidia.nvidia_text.nvprof_parts import DENIED, NOTHING, NvprofReader
 from sightline.formats.nvidia.nvidia_text.parts import MOST_PARTS, Part
-from sightline.formats.nvidia.nvidia_text.scan import SIZES, SUMS, TOTALS, TRACE, Found, list_tables
+from sightline.formats.nvidia.nvidia_text.scan import (
+    SIZES,
+    SUMS,
+    TOTALS,
+    TRACE,
+    Found,
+    is_headless,
+    list_tables,
+)
 from sightline.formats.nvidia.nvidia_text.sum_tables import join_sizes
 
 # Between cells: gaps, the bars of a Markdown table, or the commas of CSV.
@@ -65,7 +73,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tables with Time (%), Total Time (ns), Instances …; or Type, Time(%), Time, Calls",
     suffixes=(".txt", ".log", ".out", ".csv"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
     covers=("ncu_csv", "nvidia_smi_table", "key_averages"),
     in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  ", b"Invocations"),
@@ -81,6 +89,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     text = unpack_notebook(read_text(source, notes))
     for item in list_tables(list_lines(text)):
         if not isinstance(item, Found):
+            lost += is_headless(item[1])
             nsys.take_line(item[1])
             nvprof.take_line(item[1])
         elif item.kind in (SUMS, SIZES, TRACE, TOTALS):
@@ -98,7 +107,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for number, part in enumerate(known)
         for row in part.sums
     )
-    notes += [*note_bad_lines(lost + nvprof.lost, "row of a table"), *_list_notes(known)]
+    notes += [
+        *note_bad_lines(lost + nsys.lost + nvprof.lost, "row of a table"),
+        *_list_notes(known),
+    ]
     tool = " and ".join(sorted({part.tool for part in known}))
     traced = [part for part in known if part.is_traced]
     counted = [part for part in known if part.counters]

@@ -23,7 +23,7 @@ ROW = re.compile(
     rf"(?:\s+({_VALUE}))?\s*$"
 )
 # Of such a row, whatever is damaged behind its name.
-COUNTED = re.compile(r"(?:^|\S\s)\s*\d{1,15}\s{3,}[a-z]+_\w{1,60}\s{3,}\S")
+COUNTED = re.compile(r"(?:^|\S\s)\s*\d{1,15}\s{3,}[a-z]+_\w{1,60}\s{2,}\S")
 _FIGURE = re.compile(r"^([\d.]+(?:e[+-]?\d+)?)(%|[KMGT]?B(?:/s)?)?$")
 _LEVEL = re.compile(r"^[A-Z][a-z]+ \((\d{1,2})\)$")
 # nvprof's name: Nsight Compute's, and what makes the one the other. Only what means the same on all

@@ -22,6 +22,7 @@ _NEW_RUN = re.compile(r"^\W{0,8}Generating '\S*nsys-report|^\s*Collecting data\.
 _COMMAND = re.compile(r"(?:^|[\s$#>])nsys(?:\.exe)? (?:profile|nvprof)\s(.{1,2000})$")
 TOOL = "nsys stats"
 # The order of reports until 2022: what comes before the last is of another run.
+_ROW_WITHIN = re.compile(r"\S {2,}[\d.]+ {2,}[\d,.]+ {2,}[\d,.]+ {2,}")  # two lines in one
 _ORDER = ("api", "kern", "time", "size", "osrt", "nvtx")
 
 
@@ -30,6 +31,7 @@ class NsysReader:
 
     def __init__(self, parts: list[Part]) -> None:
         self.parts = parts
+        self.lost = 0  # rows of tables that are none
         self._title = ""
         self._number: int | None = None
         self._last: int | None = None
@@ -59,6 +61,9 @@ class NsysReader:
         header = read_header(table.header)
         is_total = table.kind == TOTALS
         rows = list((list_faults if is_total else partial(list_rows, title))(header, table.rows))
+        if not is_total and header.find("Total Time", "Total") is not None:
+            self.lost += len(table.rows) - len(rows)
+            self.lost += sum(bool(_ROW_WITHIN.search(cell)) for row in table.rows for cell in row)
         key = _name_table(table, rows)
         if not rows:
             return

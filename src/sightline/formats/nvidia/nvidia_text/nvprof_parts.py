@@ -28,6 +28,7 @@ from sightline.formats.nvidia.nvidia_text.sum_tables import name_call, name_devi
 
 OWN = re.compile(r"==(\d{1,10}|={2,6})==\s?(.*)$|^\s*(={6,8}) (\w.*)$")
 _HEADING = re.compile(r"^(?:(?:Profiling|Trace|Metric|Event) result|API calls|Open\w+ \(\w+\)):$")
+_JOINED = re.compile(r"result:\S")  # the header below it
 _COMMAND = re.compile(r"^NVPROF is profiling process \d+, command: (.*)$")
 _TIME = r"([\d.]{1,20}(?:e[+-]?\d{1,2})?)(ns|us|µs|ms|s|m|h)"
 _ROW = re.compile(
@@ -35,6 +36,7 @@ _ROW = re.compile(
     rf"\s+{_TIME}\s+{_TIME}\s+{_TIME}\s+(\S.*?)\s*$"
 )
 _BEGUN = re.compile(rf"^\s*(?:[A-Z][\w ()]{{2,30}}:)?\s*[\d.]{{1,6}}%\s+{_TIME}")
+_TIMES = re.compile(rf"\s{_TIME}(?=\s|$)")
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip
 # nvprof counts in units of 1024 (its memory of 1 KB is that of a page).
@@ -49,6 +51,9 @@ _MIGRATIONS = {
 }
 _UNIFIED_ROW = re.compile(
     r"^\s*(\d{1,15})\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+([A-Z][A-Za-z ]{2,60}?)\s*$"
+)
+_UNIFIED_BEGUN = re.compile(
+    r"^\s*\d{1,15}(?:\s+(?:-|[\d.]+[KMG]?B?)){2,}|^Total CPU [Pp]age [Ff]aults"
 )
 _FAULTS = re.compile(r"^Total CPU [Pp]age [Ff]aults: (\d{1,15})")
 _RUNTIME = re.compile(r"^cuda[A-Z]\w*$")
@@ -86,6 +91,7 @@ class NvprofReader:
             self._device = int(device[2])
             self._keep_part().devices.setdefault(self._device, replace_surrogates(device[1]))
             self._kernel = (found := KERNEL.search(bare[device.end() :])) and found[1]
+            self.lost += "  Avg Size  " in bare  # the header below it
         elif (kernel := KERNEL.match(plain)) is not None:
             self._kernel = kernel[1]
             self.lost += bool(COUNTED.search(kernel[1]))  # two lines in one
@@ -97,16 +103,19 @@ class NvprofReader:
             self._take_csv(plain)
         elif self._table == NVPROF and (row := _ROW.match(plain)) is not None:
             self._take_row(row)
-        elif self._table == NVPROF and _BEGUN.match(plain):
+        elif self._table == NVPROF and (_BEGUN.match(plain) or len(_TIMES.findall(plain)) >= 3):
             self.lost += 1
         elif self._table == NVPROF_TRACE:
             self._take_trace(plain)
         elif self._table == COUNTERS and (row := ROW.match(plain)) is not None:
+            self.lost += len(COUNTED.findall(plain)) > 1  # two lines in one
             self._take_counter(row[2], row[1], row[5])
         elif self._table == COUNTERS and COUNTED.match(plain):
             self.lost += 1
         elif self._table == UNIFIED and (row := _UNIFIED_ROW.match(plain)) is not None:
             self._take_unified(row)
+        elif self._table == UNIFIED and _UNIFIED_BEGUN.match(plain) and not _FAULTS.match(bare):
+            self.lost += 1
         elif self._table == UNIFIED and (faults := _FAULTS.match(bare)) is not None:
             name = "[Unified Memory CPU page faults]"
             self._add({"kind": "host", "layer": "os", "name": name, "calls": int(faults[1])})
@@ -132,6 +141,7 @@ class NvprofReader:
             part.command = part.command or name_program(command[1])
         elif "result:" in words or words.startswith(("API calls", "OpenACC", "OpenMP")):
             self._pid, self._table, self._csv = pid, None, None
+            self.lost += bool(_JOINED.search(words))
             self._in_ranges = words.startswith("NVTX result")
             is_result = "result:" in words
             self._section = "" if is_result else words.rstrip(":")

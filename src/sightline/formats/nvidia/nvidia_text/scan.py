@@ -35,11 +35,26 @@ _HEADS = ("Time", "Total", "Start", "Type", "Invocations", "Count", "Device")
 _WORTH = re.compile(
     r"%|==|Executing|Statistics|Summary|/reports/|Generating|Collecting|nsys|Device|Host|Total"
     r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|result:|calls:|No kernels|Kernel: "
-    r"|^\s*\d+ +[a-z]|\d[num]?s |\",|,\""
+    r"|^\s*\d+ +[a-z]|\d[num]?s |\d[KMG]B |\",|,\""
 )
 _BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
 _RULES = re.compile(r"^[\s|]*-{6,}[\s|]")
+_FIGURES = re.compile(r" {2,}[\d.,]+(?= |$)")
+_LEAST_FIGURES = 3
 _ELIDED = re.compile(r"^[\s.…|:]*$")
+
+
+# A header of nsys, though one of its columns is damaged.
+_HEADS_LEFT = re.compile(
+    r"Total Time|Total  ?\(\w+\)|Num Calls|Instances|\b(?:Avg|Med|Min|Max|StdDev) \(\w+\)"
+    r"|\bAverage\b|\bMinimum\b|\bMaximum\b|Operations\b"
+)
+_LEAST_HEADS = 4  # of its columns
+
+
+def is_headless(line: str) -> bool:
+    """Whether a line that begins no table is a header all the same, with a damage."""
+    return len(set(_HEADS_LEFT.findall(line))) >= _LEAST_HEADS
 
 
 class Found(NamedTuple):
@@ -109,6 +124,7 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
         elif not rows and _RULES.match(line):
             lost += 1  # dashes with something else in them: the rows below are told by gaps
         elif not _ELIDED.match(line):
+            lost += len(_FIGURES.findall(line)) >= _LEAST_FIGURES  # a row that begins otherwise
             break
         number += 1
     return rows, number, lost

@@ -86,7 +86,7 @@ def _ranges(db: SqliteFile, texts: dict[int, str]) -> pl.DataFrame:
     used = placed.get_column("name").unique().drop_nulls()
     names = {n: texts[n] for n in used if n in texts}
     is_mark = pl.col("flags") & _INSTANT != 0
-    last = rows.get_column("timestamp").max()
+    last = pl.lit(rows.get_column("timestamp").max(), pl.Int64)
     return placed.select(
         start_ns="timestamp",
         end_ns=pl.when(is_mark).then("timestamp").otherwise(pl.col("end_ns").fill_null(last)),
