@@ -100,7 +100,7 @@ def _is_of_whole(rule: Rule) -> bool:
 def _ask_excerpt(run: Run, excerpt: Excerpt, *, gate: pl.DataFrame) -> tuple[Asked, Diagnosis]:
     """The findings of one excerpt, with the moments that were recorded, and its windows."""
     part = open_excerpt(run, excerpt.span, excerpt.span[1] - excerpt.span[0])
-    asked = ask_rules(part, (), lambda rule: not _is_of_whole(rule), gate=gate)
+    asked = ask_rules(part, (), lambda rule: not _is_of_whole(rule), gate=gate, is_excerpt=True)
     found = asked.found
     if excerpt.weight < _RECURS:
         found = mark_one_offs(asked.run, found, asked.rules)

@@ -79,11 +79,13 @@ def ask_rules(
     *,
     gate: pl.DataFrame | None = None,
     replays: bool = True,
+    is_excerpt: bool = False,
 ) -> Diagnosis:
     """What those rules find that are asked, and a person's own ones, with what it costs.
 
     `gate` is the answer of `quality_gate` where it is another run's. Without `replays` nothing is
-    begun for rules that may find nothing to replay, and the recorder's cost stays in.
+    begun for rules that may find nothing to replay, and the recorder's cost stays in. An excerpt
+    has no start-up: all of it is asked.
     """
     # Polars leaves a core idle where a query is small, so rules are asked side by side. What two
     # of them ask of the run is computed once (model.run); where all would wait for it, it is begun
@@ -93,7 +95,7 @@ def ask_rules(
         if replays:
             pool.submit(list_nodes, run)
         loading = pool.submit(load_rules_for, run)
-        run = select_repeating(run)
+        run = run if is_excerpt else select_repeating(run)
         bare = remove_recorder(run) if replays else None
         recorded, run = run, run if bare is None else bare.run
         if replays:

@@ -105,7 +105,7 @@ def choose_excerpts(run: Run, *, most_whole: int | None = None) -> Sample | None
     if steps is None:
         return None
     per_step = max(rows // steps.height, 1)
-    size = max(LEAST_STEPS, min(BLOCK_ROWS // per_step, steps.height // 8))
+    size = max(LEAST_STEPS, min(BLOCK_ROWS // per_step, steps.height // 8), _measure_ahead(steps))
     if 2 * size > (_MOST_SHARE * steps.height if most_whole is None else steps.height):
         return None
     return _choose(steps, _list_sums(run), size, is_small=most_whole is not None)
@@ -126,6 +126,16 @@ def _list_even_steps(run: Run) -> pl.DataFrame | None:
     inside = pl.min_horizontal("end_ns", pl.lit(end)) - pl.max_horizontal("start_ns", pl.lit(begin))
     covered = sum_column(steps.select(ns=inside), "ns")
     return steps if covered >= _LEAST_COVERED * (end - begin) else None  # type: ignore[operator]
+
+
+def _measure_ahead(steps: pl.DataFrame) -> int:
+    """So many steps that a block holds most of its operations' launches, also of a host far ahead.
+
+    That is twice as many steps as the host is ahead of the device, as it is for most.
+    """
+    length = (pl.col("end_ns") - pl.col("start_ns")).median()
+    ahead = (pl.col("start_ns") - pl.col("host_start_ns")).median()
+    return math.ceil(2 * float(steps.select(ahead / length).item() or 0))
 
 
 def _list_sums(run: Run) -> pl.DataFrame:
