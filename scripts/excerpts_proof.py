@@ -20,14 +20,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks"), str(ROOT / "scripts")]
 
-import make_trace
-from diagnose_worlds import write_case
+import make_trace  # noqa: E402
+from diagnose_worlds import write_case  # noqa: E402
 
-from sightline.errors import SightlineError
-from support.excerpts import compare_causes
-from synth import SCENARIOS, kineto, simulate
-from worlds.causes import CAUSES
-from worlds.truth import make_case
+from sightline.errors import SightlineError  # noqa: E402
+from support.excerpts import compare_causes  # noqa: E402
+from synth import SCENARIOS, kineto, simulate  # noqa: E402
+from worlds.causes import CAUSES  # noqa: E402
+from worlds.truth import make_case  # noqa: E402
 
 MOST_BYTES = 20_000_000
 # Scenarios of one rank that mark their steps; their defaults are too few steps for excerpts.
@@ -98,7 +98,10 @@ def main() -> int:
             row[3] += found.is_inside is not None
             row[4] += bool(found.is_inside)
             if given.show and not (found.is_same and found.is_inside in (None, True)):
-                print(f"{source}: {Path(paths[0]).parent.name}/{Path(paths[0]).name}: {found}", flush=True)
+                print(
+                    f"{source}: {Path(paths[0]).parent.name}/{Path(paths[0]).name}: {found}",
+                    flush=True,
+                )
     counts["all"] = [sum(column) for column in zip(*counts.values(), strict=True)]
     print(f"{'source':28}{'not divided':>12}{'asked':>8}{'same':>8}{'ranges':>8}{'inside':>8}")
     for source, row in counts.items():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 # How much equal weights count beside the totals: little, so that they decide only what totals leave
 # open (ours).
-_RIDGE = 0.01
+_RIDGE = 0.001
 
 
 def weigh(sums: Sequence[Sequence[float]], totals: Sequence[float]) -> tuple[float, ...]:
