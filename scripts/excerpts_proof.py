@@ -11,11 +11,13 @@ more than 1 %, or its cost outside of the stated range in more than 5 %.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks"), str(ROOT / "scripts")]
@@ -26,9 +28,12 @@ from diagnose_worlds import write_case  # noqa: E402
 from sightline.errors import SightlineError  # noqa: E402
 from support.excerpts import compare_causes  # noqa: E402
 from synth import SCENARIOS, kineto, simulate  # noqa: E402
+from worlds import plans  # noqa: E402
 from worlds.causes import CAUSES  # noqa: E402
 from worlds.truth import make_case  # noqa: E402
 
+# The programs of tests/worlds take so many times the steps that they have by themselves, 6 to 14.
+LONGER = 3
 MOST_BYTES = 20_000_000
 # Scenarios of one rank that mark their steps; their defaults are too few steps for excerpts.
 STEPS = (12, 30)
@@ -62,6 +67,8 @@ def list_simulated(seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
             target = folder / f"{name}.copies.json"
             make_trace.write(target, COPIES * Path(base[0]).stat().st_size, Path(base[0]))
             yield "benchmarks/make_trace.py", [str(target)]
+    for name in ("transformer", "resnet", "graph_net", "recommender", "unet", "decoder"):
+        setattr(plans, name, _lengthen(getattr(plans, name)))
     for cause in CAUSES.values():
         for program in cause.programs:
             for seed in range(seeds):
@@ -72,6 +79,16 @@ def list_simulated(seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
                 target = folder / f"world-{cause.name}-{program}-{seed}"
                 target.mkdir()
                 yield "tests/worlds", write_case(case, form, target)
+
+
+def _lengthen(make: Callable[..., plans.Model]) -> Callable[..., plans.Model]:
+    """The same plan of a model, for more steps."""
+
+    def longer(*given: Any, **named: Any) -> plans.Model:
+        model = make(*given, **named)
+        return dataclasses.replace(model, steps=LONGER * model.steps)
+
+    return longer
 
 
 def main() -> int:

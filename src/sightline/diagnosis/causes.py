@@ -23,8 +23,6 @@ from sightline.diagnosis.diagnose import Diagnosis, ask_rules, diagnose_run, sho
 from sightline.diagnosis.next_recording import name_checks
 from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.ranking import rank_findings
-from sightline.diagnosis.sampling.choose import Excerpt, Sample, choose_excerpts
-from sightline.diagnosis.sampling.merge import Asked, merge_findings
 from sightline.opening.excerpt import open_excerpt
 from sightline.replay.gains import sum_windows
 from sightline.replay.unrecorded import measure_length, measure_step
@@ -35,7 +33,13 @@ if TYPE_CHECKING:
     import polars as pl
 
     from sightline.diagnosis.custom.forms import OwnRule
+    from sightline.diagnosis.sampling.choose import Excerpt, Sample
+    from sightline.diagnosis.sampling.merge import Asked
 
+# Rows of device_ops and host_ops up to which every rule is asked of the whole run, as before there
+# were excerpts. Asking takes about as long of so many rows as of the two or three excerpts that
+# would stand for them (benchmarks/README.md, "Causes from excerpts").
+MOST_ASKED_WHOLE = 1_000_000
 # An excerpt that stands so many times in the run is no place where something happened once.
 _RECURS = 2.0
 _AT_ONCE = 2  # excerpts: each asks its rules side by side as well
@@ -68,17 +72,28 @@ def find_causes(
     size than MOST_ASKED_WHOLE, for tests: then also few steps are divided.
     """
     sample = None
-    if not whole and run.window is None and not run.rows("profiled_kernels"):
+    if not whole and _is_long(run, MOST_ASKED_WHOLE if most_whole is None else most_whole):
+        # What chooses loads NumPy, which no first view of a small recording waits for.
+        from sightline.diagnosis.sampling.choose import choose_excerpts
+
         repeating = select_repeating(run)
-        sample = choose_excerpts(repeating, most_whole=most_whole)
+        sample = choose_excerpts(repeating, is_small=most_whole is not None)
     if sample is None:
         return Causes(diagnose_run(run, own, vendor=vendor), {})
     return _ask_excerpts(repeating, sample, own, vendor=vendor)
 
 
+def _is_long(run: Run, most: int) -> bool:
+    """Whether a run is longer than what is asked as a whole, and has a timeline to divide."""
+    timeline = run.window is None and run.rows("device_ops") and not run.rows("profiled_kernels")
+    return bool(timeline) and run.rows("device_ops") + run.rows("host_ops") > most
+
+
 def _ask_excerpts(run: Run, sample: Sample, own: Sequence[OwnRule], *, vendor: bool) -> Causes:
     def is_whole(rule: Rule) -> bool:
         return _is_of_whole(rule) and (vendor or not rule.vendor)
+
+    from sightline.diagnosis.sampling.merge import merge_findings
 
     gate = run.ask("quality_gate")
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
@@ -99,6 +114,8 @@ def _is_of_whole(rule: Rule) -> bool:
 
 def _ask_excerpt(run: Run, excerpt: Excerpt, *, gate: pl.DataFrame) -> tuple[Asked, Diagnosis]:
     """The findings of one excerpt, with the moments that were recorded, and its windows."""
+    from sightline.diagnosis.sampling.merge import Asked
+
     part = open_excerpt(run, excerpt.span, excerpt.span[1] - excerpt.span[0])
     asked = ask_rules(part, (), lambda rule: not _is_of_whole(rule), gate=gate, is_excerpt=True)
     found = asked.found

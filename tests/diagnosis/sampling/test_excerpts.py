@@ -17,9 +17,9 @@ from sightline.answer.summary import answer_run
 from sightline.core.model.run import Run
 from sightline.core.model.store import FROM_FACTS
 from sightline.core.model.tables import load_table
+from sightline.diagnosis import causes
 from sightline.diagnosis.causes import find_causes
 from sightline.diagnosis.diagnose import diagnose_run
-from sightline.diagnosis.sampling import choose
 from sightline.diagnosis.sampling.choose import Sample, choose_excerpts
 from sightline.opening.excerpt import open_excerpt, read_excerpt
 from sightline.timeline.segments import select_repeating
@@ -54,7 +54,7 @@ def loop(lengths: list[int], *, pause_in: int | None = None, ahead: int = 0) -> 
 
 
 def sample_of(run: Run) -> Sample:
-    found = choose_excerpts(select_repeating(run), most_whole=0)
+    found = choose_excerpts(select_repeating(run), is_small=True)
     assert found is not None
     return found
 
@@ -63,17 +63,17 @@ def test_the_size_from_which_excerpts_are_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to it, the answer is that of the whole to the byte; of one row more it is sampled."""
-    assert choose.MOST_ASKED_WHOLE == 1_000_000
+    assert causes.MOST_ASKED_WHOLE == 1_000_000
     run = opened(tmp_path, loop([1_000] * 60))
     rows = run.rows("device_ops") + run.rows("host_ops")
-    monkeypatch.setattr(choose, "MOST_ASKED_WHOLE", rows)
+    monkeypatch.setattr(causes, "MOST_ASKED_WHOLE", rows)
     below = find_causes(run)
     assert below.sample == {}
     plain = [f.to_dict() for f in below.findings]
     assert json.dumps(plain) == json.dumps([f.to_dict() for f in diagnose_run(run)])
     assert not any("cost_low" in f or "excerpt" in f["where"] for f in plain)
     assert "sample" not in answer_run(run).to_dict()
-    monkeypatch.setattr(choose, "MOST_ASKED_WHOLE", rows - 1)
+    monkeypatch.setattr(causes, "MOST_ASKED_WHOLE", rows - 1)
     assert find_causes(run).sample["steps"] == 60
     assert find_causes(run, whole=True).sample == {}
     assert find_causes(run.with_window("step:7")).sample == {}
@@ -84,7 +84,7 @@ def test_totals_are_exact_whatever_causes_are_asked_of(
 ) -> None:
     path = str(write(tmp_path, loop([1_000 + 37 * (n % 7) for n in range(60)])))
     whole = sightline.open(path).report()
-    monkeypatch.setattr(choose, "MOST_ASKED_WHOLE", 0)
+    monkeypatch.setattr(causes, "MOST_ASKED_WHOLE", 0)
     sampled = sightline.open(path).report()
     assert sampled["sample"]["asked"] < 60
     same = set(whole) - {"findings", "ladder", "unrecorded"}
@@ -137,14 +137,14 @@ def test_what_does_not_repeat_is_asked_as_a_whole(
     tmp_path: Path, events: list[Any], why: str
 ) -> None:
     run = opened(tmp_path, events)
-    assert choose_excerpts(select_repeating(run), most_whole=0) is None, why
+    assert choose_excerpts(select_repeating(run), is_small=True) is None, why
     assert find_causes(run, most_whole=0).sample == {}
 
 
 def test_several_ranks_are_asked_as_a_whole(tmp_path: Path) -> None:
     paths = kineto.write(simulate("exposed_communication", steps=12), tmp_path, "2025")
     run = sightline.open(*[str(path) for path in paths])
-    assert choose_excerpts(run, most_whole=0) is None
+    assert choose_excerpts(run, is_small=True) is None
 
 
 def test_an_excerpt_in_memory_has_the_rows_of_one_on_disk(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_no_step_of_an_excerpt_is_the_first_one(tmp_path: Path) -> None:
 def test_the_screen_says_of_how_many_steps_causes_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choose, "MOST_ASKED_WHOLE", 0)
+    monkeypatch.setattr(causes, "MOST_ASKED_WHOLE", 0)
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path / "cache"))
     path = write(tmp_path, loop([1_000] * 60))
     shown = run_command("report", path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,10 +25,6 @@ from sightline.timeline.classes import COMMUNICATION, COMPUTE, COPY, classify_ru
 from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.step_clock import list_steps
 
-# Rows of device_ops and host_ops up to which every rule is asked of the whole run, as before there
-# were excerpts. Asking takes about as long of so many rows as of the two or three excerpts that
-# would stand for them (benchmarks/README.md, "Causes from excerpts").
-MOST_ASKED_WHOLE = 1_000_000
 # A block has as many steps as fill so many rows: up to there a rule's time is that of its queries,
 # and not of its rows (ours: 30,000 rows take 1.4 to 1.8 s where 150,000 take 1.7 to 2.2).
 BLOCK_ROWS = 30_000
@@ -69,7 +65,14 @@ class Excerpt:
     names: tuple[str, str]
     span: Span
     sums: tuple[float, ...]
-    weight: float
+    # How much of its length lies in each regime, where there are several; of the totals likewise.
+    regimes: tuple[float, ...] = ()
+    weight: float = 0.0
+
+    @property
+    def known(self) -> tuple[float, ...]:
+        """All that its weight is found from, ns."""
+        return (*self.sums, *(share * self.sums[0] for share in self.regimes))
 
 
 @dataclass(frozen=True)
@@ -91,24 +94,22 @@ class Sample:
         return len({n for e in self.excerpts for n in range(e.first, e.last + 1)})
 
 
-def choose_excerpts(run: Run, *, most_whole: int | None = None) -> Sample | None:
-    """The excerpts that stand for a run; None where all of it is to be asked.
+def choose_excerpts(run: Run, *, is_small: bool = False) -> Sample | None:
+    """The excerpts that stand for a run with device operations; None where all is to be asked.
 
-    That is a run of up to `most_whole` rows (MOST_ASKED_WHOLE), of several ranks, or one whose
-    steps are not known, are an inference engine's, or leave much of its window out.
+    That is a run of several ranks, or one whose steps are not known, are an inference engine's, or
+    leave much of its window out. Of one that `is_small`, for tests, excerpts may be most of it.
     """
-    limit = MOST_ASKED_WHOLE if most_whole is None else most_whole
-    rows = run.rows("device_ops") + run.rows("host_ops")
-    if rows <= limit or not run.rows("device_ops"):
-        return None
     steps = _list_even_steps(run)
     if steps is None:
         return None
-    per_step = max(rows // steps.height, 1)
+    per_step = max((run.rows("device_ops") + run.rows("host_ops")) // steps.height, 1)
     size = max(LEAST_STEPS, min(BLOCK_ROWS // per_step, steps.height // 8), _measure_ahead(steps))
-    if 2 * size > (_MOST_SHARE * steps.height if most_whole is None else steps.height):
+    # Two that overlap by less than half are two, where there are not more steps.
+    least = 1.5 * size if is_small else 2 * size / _MOST_SHARE
+    if least > steps.height:
         return None
-    return _choose(steps, _list_sums(run), size, is_small=most_whole is not None)
+    return _choose(steps, _list_sums(run), size, is_small=is_small)
 
 
 def _list_even_steps(run: Run) -> pl.DataFrame | None:
@@ -182,43 +183,53 @@ def _add_up(ops: pl.DataFrame) -> tuple[float, ...]:
 def _choose(steps: pl.DataFrame, ops: pl.DataFrame, size: int, *, is_small: bool) -> Sample | None:
     totals = _add_up(ops)
     lengths = [float(ns) for ns in (steps["end_ns"] - steps["start_ns"]).to_list()]
-    of_step = _add_up_steps(steps, ops)
+    regimes = _find_regimes(lengths, size)
+    shares = _share_out(lengths, regimes, range(len(lengths)))
+    known = (*totals, *(share * totals[0] for share in shares))
+
+    def cut(likes: Iterator[tuple[str, int]]) -> Iterator[Excerpt]:
+        for kind, first in likes:
+            share = _share_out(lengths, regimes, range(first, first + size))
+            if (found := _cut(steps, ops, kind, first, size)) is not None:
+                yield replace(found, regimes=share)
+
     chosen: list[Excerpt] = []
-    likes = list(_list_likely(of_step, lengths, size))
-    for kind, first in likes:
-        if (found := _cut(steps, ops, kind, first, size)) and not _is_known(found, chosen):
+    for found in cut(_list_likely(_add_up_steps(steps, ops), lengths, regimes, size)):
+        if not _is_known(found, chosen):
             chosen.append(found)
-    others = [
-        e
-        for kind, first in _list_special(lengths, size)
-        if (e := _cut(steps, ops, kind, first, size))
-    ]
+    others = list(cut(_list_special(lengths, size)))
     while chosen and len(chosen) < MOST_EXCERPTS:
-        miss = _measure(chosen, totals)
+        miss = _measure(chosen, known)
         left = [e for e in others if not _is_known(e, chosen)]
         if miss <= _MOST_MISS or not left:
             break
-        best = min(left, key=lambda e: _measure([*chosen, e], totals))
-        if _measure([*chosen, best], totals) >= miss:
+        best = min(left, key=lambda e: _measure([*chosen, e], known))
+        if _measure([*chosen, best], known) >= miss:
             break
         chosen.append(best)
     if len(chosen) < 2 or (not is_small and len(chosen) * size > _MOST_SHARE * steps.height):
         return None
-    sums = [e.sums for e in chosen]
-    weights = [weigh(sums, totals)]
+    weights = [weigh([e.known for e in chosen], known)]
     for out in range(len(chosen)):
-        rest = weigh([s for i, s in enumerate(sums) if i != out], totals)
+        rest = weigh([e.known for i, e in enumerate(chosen) if i != out], known)
         weights.append((*rest[:out], 0.0, *rest[out:]))
-    excerpts = tuple(
-        Excerpt(e.kind, e.first, e.last, e.names, e.span, e.sums, w)
-        for e, w in zip(chosen, weights[0], strict=True)
-    )
+    excerpts = tuple(replace(e, weight=w) for e, w in zip(chosen, weights[0], strict=True))
     return Sample(excerpts, steps.height, totals, tuple(weights))
 
 
-def _measure(chosen: Sequence[Excerpt], totals: Sequence[float]) -> float:
-    sums = [e.sums for e in chosen]
-    return measure_miss(sums, totals, weigh(sums, totals))
+def _share_out(
+    lengths: Sequence[float], regimes: Sequence[tuple[int, int]], steps: range
+) -> tuple[float, ...]:
+    """How much of the length of some steps lies in each regime; nothing where there is one."""
+    if len(regimes) < 2:
+        return ()
+    whole = sum(lengths[n] for n in steps) or 1.0
+    return tuple(sum(lengths[n] for n in steps if a <= n < b) / whole for a, b in regimes)
+
+
+def _measure(chosen: Sequence[Excerpt], known: Sequence[float]) -> float:
+    sums = [e.known for e in chosen]
+    return measure_miss(sums, known, weigh(sums, known))
 
 
 def _is_known(found: Excerpt, chosen: Sequence[Excerpt]) -> bool:
@@ -243,7 +254,7 @@ def _cut(
     if sums[0] <= 0:
         return None
     names = (steps.item(first, "step"), steps.item(last, "step"))
-    return Excerpt(kind, first, last, names, (begin, end), sums, 0.0)
+    return Excerpt(kind, first, last, names, (begin, end), sums)
 
 
 def _add_up_steps(steps: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
@@ -259,10 +270,12 @@ def _add_up_steps(steps: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_likely(
-    of_step: pl.DataFrame, lengths: Sequence[float], size: int
+    of_step: pl.DataFrame,
+    lengths: Sequence[float],
+    regimes: list[tuple[int, int]],
+    size: int,
 ) -> Iterator[tuple[str, int]]:
     """The first step of the block that is most like each regime's mean; of two halves of one."""
-    regimes = _find_regimes(lengths, size)
     if len(regimes) == 1:
         (since, until) = regimes[0]
         middle = (since + until) // 2
