@@ -14,6 +14,7 @@ import argparse
 import dataclasses
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,10 +99,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="each that differs")
     parser.add_argument("--only", default="", help="sources whose name holds this")
+    parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many")
     given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
     with tempfile.TemporaryDirectory() as folder:
         for source, paths in _chain(given, Path(folder)):
+            if time.monotonic() > until:
+                break
             row = counts[source]
             try:
                 found = compare_causes(paths)

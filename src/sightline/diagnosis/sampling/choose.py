@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
+from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
 from sightline.core.model.span import Span
@@ -142,7 +143,8 @@ def _measure_ahead(steps: pl.DataFrame) -> int:
 def _list_sums(run: Run) -> pl.DataFrame:
     """Each device operation with its time by class and the idle gap before it, ns.
 
-    Only those that start in their device's window, in order of device and time.
+    Only those that start in their device's window, in order of device and time; `called_ns` is
+    when the host launched it, null where that is unknown.
     """
     device = ["rank", "device_id"]
     took = pl.col("end_ns") - pl.col("start_ns")
@@ -150,9 +152,12 @@ def _list_sums(run: Run) -> pl.DataFrame:
         (pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1).over(device)).clip(0).fill_null(0)
     )
     windows = run.ask("windows").select(*device, "window_start_ns", "window_end_ns")
+    host = run.table("host_ops", ["host_op_id", "start_ns"])
+    ops = classify_run(run)
+    calls = find_rows(host.get_column("host_op_id"), ops.get_column("launch_id"))
     return (
-        classify_run(run)
-        .select(*device, "start_ns", "end_ns", "class_")
+        ops.select(*device, "start_ns", "end_ns", "class_")
+        .with_columns(called_ns=host.get_column("start_ns").gather(calls))
         .join(windows, on=device)
         .filter(pl.col("start_ns").is_between("window_start_ns", "window_end_ns"))
         .sort(*device, "start_ns", "end_ns")
@@ -160,6 +165,7 @@ def _list_sums(run: Run) -> pl.DataFrame:
             "device_id",
             "start_ns",
             "end_ns",
+            "called_ns",
             gap=gap,
             **{c: pl.when(pl.col("class_") == c).then(took).otherwise(0) for c in SUMS[1:4]},
         )
@@ -241,14 +247,23 @@ def _is_known(found: Excerpt, chosen: Sequence[Excerpt]) -> bool:
 def _cut(
     steps: pl.DataFrame, ops: pl.DataFrame, kind: str, first: int, size: int
 ) -> Excerpt | None:
-    """The block of steps from `first` on, with the operation before it, so that no gap is lost."""
+    """The block of steps from `first` on.
+
+    It begins where the operation before it was launched: the gap between the two is in it, and
+    what the host waited for there.
+    """
     last = first + size - 1
     begin, end = steps.item(first, "start_ns"), steps.item(last, "end_ns")
     before = ops.filter(pl.col("end_ns") <= begin)
-    if before.height:
-        begin = before.item(int(before.get_column("end_ns").arg_max() or 0), "start_ns")
     # Where the host is ahead, the block's operations were launched before they began.
     begin = min(begin, steps.item(first, "host_start_ns"))
+    if before.height:
+        at = int(before.get_column("end_ns").arg_max() or 0)
+        start, called = before.item(at, "start_ns"), before.item(at, "called_ns")
+        # A launch of an earlier step yet is one of a host that is far ahead.
+        if called is not None and first:
+            called = max(called, steps.item(first - 1, "host_start_ns"))
+        begin = min(begin, start, start if called is None else called)
     inside = ops.filter((pl.col("start_ns") >= begin) & (pl.col("end_ns") <= end))
     sums = _add_up(inside) if inside.height else (0.0,)
     if sums[0] <= 0:
