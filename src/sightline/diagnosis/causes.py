@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 # were excerpts. Asking takes about as long of so many rows as of the two or three excerpts that
 # would stand for them (benchmarks/README.md, "Causes from excerpts").
 MOST_ASKED_WHOLE = 1_000_000
-# An excerpt that stands so many times in the run is no place where something happened once.
-_RECURS = 2.0
 _AT_ONCE = 2  # excerpts: each asks its rules side by side as well
 
 
@@ -118,11 +116,9 @@ def _ask_excerpt(run: Run, excerpt: Excerpt, *, gate: pl.DataFrame) -> tuple[Ask
 
     part = open_excerpt(run, excerpt.span, excerpt.span[1] - excerpt.span[0])
     asked = ask_rules(part, (), lambda rule: not _is_of_whole(rule), gate=gate, is_excerpt=True)
-    found = asked.found
-    if excerpt.weight < _RECURS:
-        found = mark_one_offs(asked.run, found, asked.rules)
-    shown = show_moments(asked, found)
-    return Asked(shown, sum_windows(asked.run), find_longest_window(asked.run)), asked
+    once = show_moments(asked, mark_one_offs(asked.run, asked.found, asked.rules))
+    shown = show_moments(asked, asked.found)
+    return Asked(shown, once, sum_windows(asked.run), find_longest_window(asked.run)), asked
 
 
 def _describe(sample: Sample) -> dict[str, Any]:

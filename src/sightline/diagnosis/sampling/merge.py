@@ -33,6 +33,8 @@ LEAST_SPREAD = 0.10
 _MOST_RATIO = 1.25
 # What is less of the run is not worth a word (ours).
 _LEAST_PCT = 1.0
+# What one excerpt has that stands less often in the run may have happened once.
+_RECURS = 2.0
 _GRADES = ("info", "warning", "critical")
 _SIDES = ("cost", "gain")
 
@@ -40,10 +42,12 @@ _SIDES = ("cost", "gain")
 class Asked(NamedTuple):
     """What one excerpt's rules found, and how long its devices' windows are, ns: all, the longest.
 
-    Lengths are of what the findings' costs are of: of the program without its recorder, too.
+    `once` are the same findings, those that lie in one of its steps marked so. Lengths are of what
+    the findings' costs are of: of the program without its recorder, too.
     """
 
     found: list[Finding]
+    once: list[Finding]
     windows_ns: int
     longest_ns: int
 
@@ -51,15 +55,19 @@ class Asked(NamedTuple):
 def merge_findings(sample: Sample, asked: Sequence[Asked]) -> list[Finding]:
     """One finding of each kind that any excerpt has; a rule abstains where it does in all."""
     kinds: dict[tuple[object, ...], dict[int, Finding]] = {}
+    singles: dict[tuple[object, ...], Finding] = {}
     for place, each in enumerate(asked):
         seen: dict[tuple[object, ...], int] = {}
-        for found in each.found:
+        for found, once in zip(each.found, each.once, strict=True):
             key = _identify(found)
             seen[key] = seen.get(key, 0) + 1
             kinds.setdefault((*key, seen[key]), {})[place] = found
+            singles[(*key, seen[key])] = once
     judged = {f.rule for same in kinds.values() for f in same.values() if not f.abstained}
     merged = []
-    for same in kinds.values():
+    for key, same in kinds.items():
+        if len(same) == 1 and sample.excerpts[(only := next(iter(same)))].weight < _RECURS:
+            same = {only: singles[key]}
         first = next(iter(same.values()))
         if first.abstained:
             if len(same) == len(asked) and first.rule not in judged:
