@@ -49,8 +49,8 @@ def list_corpus(folder: Path) -> Iterator[tuple[str, list[str]]]:
                 yield f"corpus, {kind}", [str(path)]
 
 
-def list_simulated(seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Both simulators' programs, and copies of one of each scenario's traces."""
+def list_synth(seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """The programs of tests/synth that have one rank, with more steps than by themselves."""
     for name in SCENARIOS:
         for seed in range(seeds):
             for steps in STEPS:
@@ -59,15 +59,23 @@ def list_simulated(seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
                     run = simulate(name, steps=steps, seed=seed)
                 except TypeError:  # a program that draws how many it has
                     break
-                if len(run.ranks) > 1:
-                    continue
-                paths = kineto.write(run, target, "2025")
-                yield "tests/synth", [str(path) for path in paths]
+                if len(run.ranks) == 1:
+                    paths = kineto.write(run, target, "2025")
+                    yield "tests/synth", [str(path) for path in paths]
+
+
+def list_copies(_seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Copies of a trace of each of them, one behind the other."""
+    for name in SCENARIOS:
         base = kineto.write(simulate(name, seed=0), folder / f"{name}-base", "2025")
         if len(base) == 1:
             target = folder / f"{name}.copies.json"
             make_trace.write(target, COPIES * Path(base[0]).stat().st_size, Path(base[0]))
             yield "benchmarks/make_trace.py", [str(target)]
+
+
+def list_worlds(seeds: int, folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """The programs of tests/worlds with each cause, for more steps than by themselves."""
     for name in ("transformer", "resnet", "graph_net", "recommender", "unet", "decoder"):
         setattr(plans, name, _lengthen(getattr(plans, name)))
     for cause in CAUSES.values():
@@ -98,7 +106,7 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, default=ROOT.parent / "shared" / "corpus")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="each that differs")
-    parser.add_argument("--only", default="", help="sources whose name holds this")
+    parser.add_argument("--only", default="", help="synth, make_trace, worlds or corpus")
     parser.add_argument("--minutes", type=float, default=1e9, help="stop after so many")
     given = parser.parse_args()
     until = time.monotonic() + 60 * given.minutes
@@ -133,8 +141,11 @@ def main() -> int:
 
 
 def _chain(given: argparse.Namespace, folder: Path) -> Iterator[tuple[str, list[str]]]:
-    for each in (list_simulated(given.seeds, folder), list_corpus(given.corpus)):
-        yield from (pair for pair in each if given.only in pair[0])
+    for name, make in (("synth", list_synth), ("make_trace", list_copies), ("worlds", list_worlds)):
+        if given.only in name:
+            yield from make(given.seeds, folder)
+    if given.only in "corpus":
+        yield from list_corpus(given.corpus)
 
 
 if __name__ == "__main__":

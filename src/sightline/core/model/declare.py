@@ -146,9 +146,9 @@ class Rule:
     `general` rule finds says that something is, such as launching too slowly: a narrower finding
     beside it comes first, unless the general one gains so many times as much. Where the narrow one
     is `apart`, as the host waits there for others and launches no slower for it, the larger gain
-    comes first. What is looked for `over_time` happens once, or grows from step to step: also of a
-    long run all of it is asked. Rules of a `vendor` list what that vendor's own tool lists; they
-    are asked on request only, since other rules say what it costs.
+    comes first. What is looked for `over_time` happens once, grows from step to step, or says what
+    the whole is bound by: also of a long run all of it is asked. Rules of a `vendor` list what that
+    vendor's own tool lists; they are asked on request only, since other rules say what it costs.
     """
 
     name: str
