@@ -12,7 +12,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
-from sightline.history.change_points import find_changes
+from sightline.core.algebra.change_points import find_changes
 
 TRIALS = 1000
 SIZES, FOLLOWS = (20, 50, 100, 200), (0.0, 0.3, 0.6)

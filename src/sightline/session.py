@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from sightline.answer.answer import Answer
+    from sightline.diagnosis.causes import Causes
     from sightline.diagnosis.custom.forms import OwnRule
 
 
@@ -29,44 +30,56 @@ class Session(Run):
         """A session of a run that is open already; what was read of it is not read again."""
         return cls(run.parts, run.window, run._tables)
 
-    def findings(self, *, rules: Sequence[str] = (), vendor: bool = False) -> Findings:
+    def findings(
+        self, *, rules: Sequence[str] = (), vendor: bool = False, whole: bool = False
+    ) -> Findings:
         """Why the program is slow: what all rules find, the largest gain first, abstentions last.
 
         A list that shows itself in a notebook, with `to_pandas()` and `plot()`.
 
         `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those
-        that are named after `nsys analyze`, too. Raises InputError where a rule of your own is
-        wrong.
+        that are named after `nsys analyze`, too. Of a run of over a million rows whose steps
+        repeat, causes are asked of a few of them (`sightline.diagnosis.causes`), unless `whole`.
+        Raises InputError where a rule of your own is wrong.
         """
         from sightline.diagnosis.custom.facts import load_checked_rules
 
         own = load_checked_rules(list(rules)) if rules else []
-        found = Findings(self.diagnose(own, vendor=vendor))
+        found = Findings(self.diagnose(own, vendor=vendor, whole=whole))
         if self.rows("device_ops"):
             found.breakdown = tuple(self.ask("breakdown").to_dicts())
         return found
 
-    def diagnose(self, own: Sequence[OwnRule] = (), *, vendor: bool = False) -> list[Finding]:
+    def diagnose(
+        self, own: Sequence[OwnRule] = (), *, vendor: bool = False, whole: bool = False
+    ) -> list[Finding]:
         """As `findings`, with rules of one's own that were read already."""
-        from sightline.diagnosis.diagnose import diagnose_run
+        return self.causes(own, vendor=vendor, whole=whole).findings
 
-        return diagnose_run(self, own, vendor=vendor)
+    def causes(
+        self, own: Sequence[OwnRule] = (), *, vendor: bool = False, whole: bool = False
+    ) -> Causes:
+        """As `diagnose`, with what says of which steps the findings are."""
+        from sightline.diagnosis.causes import find_causes
 
-    def answer(self, own: Sequence[OwnRule] = ()) -> Answer:
+        return find_causes(self, own, vendor=vendor, whole=whole)
+
+    def answer(self, own: Sequence[OwnRule] = (), *, whole: bool = False) -> Answer:
         """Why the program is slow, with all that views show of it; `own` as in `diagnose`.
 
         Of a large run it is made once, and found at the next opening. Raises StoreError.
         """
         from sightline.answer.cache import keep_answer_of
 
-        return keep_answer_of(self, own)
+        return keep_answer_of(self, own, whole=whole)
 
-    def report(self) -> dict[str, Any]:
+    def report(self, *, whole: bool = False) -> dict[str, Any]:
         """The answer as plain data: what `sightline report --json` prints, findings among it.
 
-        Times are int64 ns, sizes bytes, `_pct` 0 to 100. Raises StoreError.
+        Times are int64 ns, sizes bytes, `_pct` 0 to 100. `whole` is as in `findings`. Raises
+        StoreError.
         """
-        return self.answer().to_dict()
+        return self.answer(whole=whole).to_dict()
 
     def memory(self) -> dict[str, Any]:
         """What fills the device's memory, as data: what `sightline memory --json` prints."""

@@ -29,9 +29,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def times_asked(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     asked: list[Run] = []
 
-    def counted(run: Run, own: Sequence[OwnRule] = ()) -> dict[str, object]:
+    def counted(run: Run, own: Sequence[OwnRule] = (), *, whole: bool = False) -> dict[str, object]:
         asked.append(run)
-        return answer_run(run, own)
+        return answer_run(run, own, whole=whole)
 
     monkeypatch.setattr(kept, "answer_run", counted)
     return asked

@@ -48,6 +48,17 @@ def note_segments(segments: Sequence[Row]) -> str | None:
     )
 
 
+def note_sample(sample: Row) -> str | None:
+    """Of how many steps the causes are, in a sentence; None where they are of all."""
+    if not sample:
+        return None
+    asked, steps = format_count(sample["asked"]), format_count(sample["steps"])
+    return (
+        f"Causes from {asked} of {steps} steps; totals are exact. What a finding costs is of the "
+        "whole run, what its text counts of the steps that it was seen in; --all asks all steps."
+    )
+
+
 def note_ladder(ladder: Sequence[Row]) -> str | None:
     """How much shorter the window is if one thing is free, in a sentence; None where by nothing."""
     alone = [row for row in ladder if row["free"] != ALL_FREE]
@@ -114,17 +125,22 @@ class Answer:
     serving: dict[str, Any] = field(default_factory=dict)
     # What limits the conclusions.
     limits: list[Row] = field(default_factory=list)
+    # Of which steps the causes are, where the run is long: steps, asked, and excerpts, as
+    # diagnosis.causes has them. It is left out of what programs read where all were asked.
+    sample: Row = field(default_factory=dict)
     schema: str = SCHEMA
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Answer:
         """The answer from what `to_dict` gave, as it was kept or sent."""
-        return cls(**{f.name: plain[f.name] for f in fields(cls)})
+        return cls(**{f.name: plain[f.name] for f in fields(cls) if f.name in plain})
 
     def to_dict(self) -> dict[str, Any]:
         """As programs read it: what `sightline report --json` prints."""
         return {"schema": self.schema} | {
-            f.name: getattr(self, f.name) for f in fields(self) if f.name != "schema"
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name != "schema" and (f.name != "sample" or self.sample)
         }
 
     @cached_property
@@ -195,7 +211,13 @@ class Answer:
     @property
     def notes(self) -> list[str]:
         """What a reader must know of the figures, in sentences: of which part, of which program."""
-        said = (self.segments_note, self.recorder_note, self.ladder_note, self.overlap_note)
+        said = (
+            note_sample(self.sample),
+            self.segments_note,
+            self.recorder_note,
+            self.ladder_note,
+            self.overlap_note,
+        )
         return [note for note in said if note]
 
     @cached_property

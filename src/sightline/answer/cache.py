@@ -29,11 +29,12 @@ _MANY = ("device_ops", "host_ops", "memory_events")
 MIN_ROWS = 100_000  # of fewer, the answer is made about as soon as it is found
 
 
-def keep_answer_of(run: Run, own: Sequence[OwnRule] = ()) -> Answer:
+def keep_answer_of(run: Run, own: Sequence[OwnRule] = (), *, whole: bool = False) -> Answer:
     """The answer about a run; taken from the cache where no rules of one's own are asked."""
     if own:
-        return answer_run(run, own)
-    return Answer.of(keep_part(run, "", lambda: answer_run(run).to_dict()))
+        return answer_run(run, own, whole=whole)
+    word = "-whole" if whole else ""
+    return Answer.of(keep_part(run, word, lambda: answer_run(run, whole=whole).to_dict()))
 
 
 def keep_part(run: Run, word: str, make: Callable[[], Any]) -> Any:

@@ -20,7 +20,7 @@ from sightline.answer.system import summarize_system
 from sightline.core.algebra.window import select_starting_in
 from sightline.core.model.run import Run
 from sightline.core.stages import stage
-from sightline.diagnosis.diagnose import diagnose_run
+from sightline.diagnosis.causes import Causes, find_causes
 from sightline.diagnosis.gaps import are_the_profilers
 from sightline.replay.unrecorded import remove_recorder
 from sightline.subjects.devices.use import note_warming, summarize_use
@@ -33,7 +33,6 @@ from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.segments import REPEATING, select_repeating
 
 if TYPE_CHECKING:
-    from sightline.core.model.declare import Finding
     from sightline.diagnosis.custom.forms import OwnRule
 
 TOP_KERNELS = 10
@@ -43,16 +42,19 @@ _FIGURES = ("duration_ns", "sm_pct", "memory_pct", "achieved_pct", "theoretical_
 _SEVERITY = {"error": 0, "warning": 1, "info": 2}
 
 
-def answer_run(run: Run, own: Sequence[OwnRule] = ()) -> Answer:
-    """Everything that views draw; `own` as in `diagnose_run`."""
-    run = select_repeating(run)
+def answer_run(run: Run, own: Sequence[OwnRule] = (), *, whole: bool = False) -> Answer:
+    """Everything that views draw; `own` and `whole` as in `find_causes`.
+
+    Whatever the causes are asked of, what is added up is of the whole run.
+    """
     with stage("ask the rules"):
-        findings = diagnose_run(run, own)
+        causes = find_causes(run, own, whole=whole)
+    run = select_repeating(run)
     with stage("make the tables of the screen"):
-        return _summarize(run, findings)
+        return _summarize(run, causes)
 
 
-def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
+def _summarize(run: Run, causes: Causes) -> Answer:
     has_device = bool(run.rows("device_ops"))
     ops = [] if has_device or not run.rows("host_ops") else _host_ops(run)
     profiled = list_kernel_rows(run) if _is_profiled(run) else []
@@ -71,9 +73,9 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         step_usage=run.ask("step_usage").to_dicts() if run.rows("counters") else [],
         counts={name: run.rows(name) for name in run.present()},
         window_operations=_count_in_window(run) if has_device else 0,
-        unrecorded=_describe_unrecorded(run),
-        ladder=list_ladder(run) if has_device else [],
-        findings=[f.to_dict() for f in findings],
+        unrecorded=_describe_unrecorded(run) if causes.unrecorded is None else causes.unrecorded,
+        ladder=list_ladder(run) if has_device and not causes.sample else [],
+        findings=[f.to_dict() for f in causes.findings],
         kernels=_kernels(run) if has_device else [],
         idle=run.ask("idle").to_dicts() if has_device else [],
         profiled_kernels=profiled,
@@ -89,6 +91,7 @@ def _summarize(run: Run, findings: Sequence[Finding]) -> Answer:
         bandwidth=summarize_bandwidth(run) if run.rows("bandwidth_tests") else [],
         serving=summarize_serving(run),
         limits=[*list_limits(run), *note_warming(use["devices"])],
+        sample=causes.sample,
     )
 
 

@@ -54,6 +54,8 @@ class Subject(NamedTuple):
     ahead: float = 1.0
     # Its rules have nothing to say of a run that has no rows of any of these, and are not loaded.
     needs: tuple[str, ...] = ()
+    # What its rules look for is part of each step: of a long run a few steps are asked.
+    in_steps: bool = False
 
 
 class Kind(NamedTuple):

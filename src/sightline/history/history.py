@@ -24,8 +24,8 @@ import polars as pl
 
 from sightline.compare.fingerprint import parse_fingerprint, write_fingerprint
 from sightline.compare.sample import Sample
+from sightline.core.algebra.change_points import find_changes
 from sightline.errors import InputError, MissingDataError, RequestError
-from sightline.history.change_points import find_changes
 
 SCHEMA = "sightline-history/1"
 RUNS: dict[str, Any] = {

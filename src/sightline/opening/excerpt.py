@@ -8,6 +8,7 @@ A launch before the span is absent, as it is where recording begins in the middl
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,7 +16,8 @@ import polars as pl
 from sightline.core import registry
 from sightline.core.algebra.lookup import find_rows
 from sightline.core.model.columns import Table
-from sightline.core.model.span import Span
+from sightline.core.model.run import Run
+from sightline.core.model.span import EXCERPT, Span
 from sightline.core.model.store import FROM_FACTS, ID_SHIFT, READ_FAILURES, Part, explain_unreadable
 from sightline.core.model.tables import load_table
 from sightline.core.units import format_ns
@@ -25,6 +27,24 @@ _END = "subtree_end_id"
 # Rows of these are about rows of others, and go with them.
 _AT_END = ("memory_blocks", "memory_segments")
 _OF_OTHERS = {"device_op_id": "device_ops", "host_op_id": "host_ops"}
+
+
+def open_excerpt(run: Run, span: Span, length_ns: int) -> Run:
+    """What of a run lies in a span (ns on its clock), as a run in memory of its own.
+
+    `length_ns` is how long the whole run is, which its remark says. Raises StoreError where the
+    recording's store is damaged.
+    """
+    parts = []
+    for part in run.parts:
+        frames = read_excerpt(part, span)
+        rows = {name: frame.drop("rank") for name, frame in frames.items() if frame.height}
+        counts = {name: frame.height for name, frame in rows.items()}
+        facts = {**describe_excerpt(part.facts, span, length_ns), "rows": counts, "constants": {}}
+        # Ids, ranks and clocks are those of the run already: nothing is to be moved again.
+        number = part.recording_id
+        parts.append(Part(Path(), number, part.rank, part.rank, number, facts, tables=rows))
+    return Run(parts)
 
 
 def read_excerpt(part: Part, span: Span) -> dict[str, pl.DataFrame]:
@@ -75,7 +95,7 @@ def describe_excerpt(facts: dict[str, Any], span: Span, length_ns: int) -> dict[
         f"this is {format_ns(span[1] - span[0])} of a recording of {format_ns(length_ns)}: what "
         "lasted longer is cut to that span, and what was launched before it has no launch"
     )
-    remark = {"kind": "excerpt", "severity": "info", "text": text}
+    remark = {"kind": EXCERPT, "severity": "info", "text": text}
     return {**facts, "quality": [*facts.get("quality", []), remark]}
 
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sightline.core.algebra.lookup import find_rows
 from sightline.core.model.declare import Imported, Quality
 from sightline.core.units import format_ns
 
@@ -154,26 +155,25 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     length = pl.col("end_ns") - pl.col("start_ns")
     # Pages of unified memory move for kernels that run: they stand in no stream's order.
     is_page = pl.col("copy_kind").cast(pl.String).str.starts_with("UVM").fill_null(value=False)
+    in_order = pl.col("stream_id").is_not_null() & alone & ~is_page
+    none = pl.DataFrame(
+        schema={"device_op_id": pl.Int64, "end_ns": pl.Int64, "old_end_ns": pl.Int64}
+    )
+    # Of nearly all recordings it is none, as their times alone show: names are not moved for that.
+    times = ops.lazy().filter(in_order).select(*stream, "start_ns", "end_ns").collect()
+    if times.sort(*stream, "start_ns", "end_ns").filter(_list_holds(stream)).is_empty():
+        return none
     ordered = (
-        ops.filter(pl.col("stream_id").is_not_null() & alone & ~is_page)
+        ops.filter(in_order)
         .sort(*stream, "start_ns", "end_ns", maintain_order=True)
         .with_columns(usual=length.median().over("name"), stream_ops=pl.len().over(stream))
-        .with_columns(
-            next_start=pl.col("start_ns").shift(-1).over(stream),
-            later_end=pl.col("end_ns").shift(-_WITHIN).over(stream),
-            last_end=pl.col("start_ns").shift(-_WITHIN).over(stream),
-        )
+        .with_columns(next_start=pl.col("start_ns").shift(-1).over(stream))
     )
-    holds = (
-        pl.col("kind").is_in(["kernel", "memcpy", "memset"])
-        & (pl.col("end_ns") > pl.col("later_end"))
-        & (pl.col("last_end") > pl.col("start_ns"))
+    found = ordered.filter(
+        pl.col("kind").is_in(["kernel", "memcpy", "memset"]) & _list_holds(stream)
     )
-    found = ordered.filter(holds)
     if not found.height:
-        return pl.DataFrame(
-            schema={"device_op_id": pl.Int64, "end_ns": pl.Int64, "old_end_ns": pl.Int64}
-        )
+        return none
     few = pl.len().over(stream) <= (_FEW * pl.col("stream_ops")).ceil()
     return (
         found.filter(few)
@@ -182,13 +182,21 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _list_holds(stream: list[str]) -> pl.Expr:
+    """Whether an operation ends behind several later ones of its stream, which began after it."""
+    ends_late = pl.col("end_ns") > pl.col("end_ns").shift(-_WITHIN).over(stream)
+    return ends_late & (pl.col("start_ns").shift(-_WITHIN).over(stream) > pl.col("start_ns"))
+
+
 def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
     """Operations that begin before their calls, by more than clocks are apart, or a day later."""
     if calls is None or not calls.height:
         return pl.Series("device_op_id", [], pl.Int64)
     tied = ops.select("device_op_id", "launch_id", "start_ns").drop_nulls("launch_id")
-    asked = calls.select(launch_id="host_op_id", called_ns="start_ns")
-    both = tied.join(asked, on="launch_id", how="inner", maintain_order="left")
+    rows = find_rows(calls.get_column("host_op_id"), tied.get_column("launch_id"))
+    both = tied.with_columns(called_ns=calls.get_column("start_ns").gather(rows)).drop_nulls(
+        "called_ns"
+    )
     late = pl.col("called_ns").cast(pl.Float64) - pl.col("start_ns").cast(pl.Float64)
     return both.filter((late > _EARLY_NS) | (late < -_DAY_NS)).get_column("device_op_id")
 

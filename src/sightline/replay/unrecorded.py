@@ -102,17 +102,17 @@ def _remove(
     """The run without these costs, with its range if asked; None where they make it no shorter."""
     if not any(cost.is_any for cost in costs.values()):
         return None
-    before = _measure_length(run)
+    before = measure_length(run)
     taken = spread_costs(nodes, costs)
     bare = move_run(run, nodes, taken, 1.0)
-    after = _measure_length(bare)
+    after = measure_length(bare)
     if after > (1 - LEAST_SHARE) * before:
         return None
-    is_step = _measure_step(run) > 0
+    is_step = measure_step(run) > 0
     if not is_ranged:
         return Unrecorded(bare, before, after, after, after, is_step)
     longer, shorter = (
-        _measure_length(move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
+        measure_length(move_run(run, nodes, taken, times)) for times in (LOW_COST, HIGH_COST)
     )
     low = 1 - min(max(1 - shorter / after, LEAST_OFF), MOST_OFF)
     high = 1 + min(max(longer / after - 1, LEAST_OFF), MOST_OFF)
@@ -128,16 +128,16 @@ def _measure_idle(ops: pl.DataFrame) -> float:
     return float(spans.join(busy, on=device).select(share.max()).item() or 0)
 
 
-def _measure_length(run: Run) -> int:
-    """A step's time, or where there are no steps the longest device's span, ns."""
+def measure_length(run: Run) -> int:
+    """A steady step's time, or where there are no steps the longest device's span, ns."""
     ops = run.table("device_ops", ["rank", "device_id", "start_ns", "end_ns"])
     spans = ops.group_by("rank", "device_id").agg(
         ns=pl.col("end_ns").max() - pl.col("start_ns").min()
     )
-    return _measure_step(run) or find_largest(spans, "ns")
+    return measure_step(run) or find_largest(spans, "ns")
 
 
-def _measure_step(run: Run) -> int:
+def measure_step(run: Run) -> int:
     """The mean steady step of all ranks, ns; 0 where there are none that one could be sure of."""
     steps = list_steady_steps(run).filter(pl.col("confidence") != "low")
     mean = steps.select((pl.col("end_ns") - pl.col("start_ns")).mean()).item()

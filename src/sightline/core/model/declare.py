@@ -146,8 +146,9 @@ class Rule:
     `general` rule finds says that something is, such as launching too slowly: a narrower finding
     beside it comes first, unless the general one gains so many times as much. Where the narrow one
     is `apart`, as the host waits there for others and launches no slower for it, the larger gain
-    comes first. Rules of a `vendor` list what that vendor's own tool lists; they are asked on
-    request only, since other rules say what it costs.
+    comes first. What is looked for `over_time` happens once, grows from step to step, or says what
+    the whole is bound by: also of a long run all of it is asked. Rules of a `vendor` list what that
+    vendor's own tool lists; they are asked on request only, since other rules say what it costs.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Rule:
     explains: tuple[str, ...] = ()
     general: float = 1.0
     apart: bool = False
+    over_time: bool = False
 
 
 class Price(NamedTuple):
@@ -220,6 +222,9 @@ class Finding:
     is_asked: bool = False  # it answers what the recording was made for, and stands first
     direct_ns: int | None = None  # what is lost in the places where it is seen
     limits: tuple[str, ...] = ()  # what lowered the confidence, from the data-quality gate
+    # Where it was asked of excerpts: between what the cost and the gain lie, in their units.
+    cost_range: tuple[float, float] | None = None
+    gain_range: tuple[float, float] | None = None
 
     @property
     def is_remark(self) -> bool:
@@ -253,10 +258,12 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """As programs read it (`sightline findings --json`): a price as `cost_UNIT`, `cost_pct`.
 
-        Each unit has its own fields, which are null in findings of another.
+        Each unit has its own fields, which are null in findings of another. The ranges are there
+        where it was asked of excerpts: `cost_low`, `cost_high`, `gain_low` and `gain_high`.
         """
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         cost, gain = plain.pop("cost"), plain.pop("gain")
+        ranges = {kind: plain.pop(f"{kind}_range") for kind in ("cost", "gain")}
         head = {name: plain.pop(name) for name in ("rule", "title", "severity", "summary")}
         return {
             **head,
@@ -270,6 +277,12 @@ class Finding:
                 for unit in UNITS
                 if unit != "ns"
                 for kind, price in (("cost", cost), ("gain", gain))
+            },
+            **{
+                f"{kind}_{side}": value
+                for kind, ends in ranges.items()
+                if ends is not None
+                for side, value in zip(("low", "high"), ends, strict=True)
             },
         }
 

@@ -7,6 +7,8 @@ import polars as pl
 from sightline.core.model.run import MANY_ROWS, Run
 
 Span = tuple[int, int]
+# The kind of the remark (table quality) that a recording is a part of a longer one.
+EXCERPT = "excerpt"
 
 # What a timeline is drawn from, and when a row of it begins and ends.
 _TIMELINE = (

@@ -21,7 +21,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -102,6 +102,8 @@ class Part:
     facts: dict[str, Any]
     clock: Clock | None = None
     watched: Watched | None = None
+    # Rows that lie in no file, such as an excerpt's: then no file is asked for.
+    tables: Mapping[str, pl.DataFrame] | None = None
 
     def file(self, table: str) -> Path:
         """Where the recording's rows of a table lie; absent if it has none."""
@@ -143,7 +145,7 @@ class Part:
                 )
                 .lazy()
             )
-        tables = unwritten.find_tables(self.store)
+        tables = unwritten.find_tables(self.store) if self.tables is None else self.tables
         if tables is not None:
             if table.name not in tables:
                 return None

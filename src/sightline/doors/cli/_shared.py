@@ -73,6 +73,15 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_all(parser: argparse.ArgumentParser) -> None:
+    """--all."""
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="look for causes in all steps of a long recording, and not in those that stand for it",
+    )
+
+
 def load_own_rules(paths: list[str]) -> list[OwnRule]:
     """The rules of these files, all checked before anything runs."""
     if not paths:

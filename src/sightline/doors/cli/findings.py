@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sightline.doors.cli._shared import (
     GATE_FAILED,
+    add_all,
     add_recordings,
     add_rules,
     load_own_rules,
@@ -33,6 +34,7 @@ FORMATS = ("text", "json", "markdown", "sarif")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_rules(parser)
+    add_all(parser)
     parser.add_argument(
         "--vendor",
         action="store_true",
@@ -56,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     import shutil
     import sys
 
+    from sightline.answer.answer import note_sample
     from sightline.errors import RequestError
     from sightline.views.terminal.finding_text import (
         write_markdown,
@@ -69,7 +72,11 @@ def run(args: argparse.Namespace) -> int:
     own = load_own_rules(args.rules)
     gates = [_gate(word, {rule.tag for rule in own}) for word in args.fail_on]
     run = open_recordings(args, for_rules=True)
-    found = run.diagnose(own, vendor=args.vendor or any(_of_vendor(g) for g in gates))
+    vendor = args.vendor or any(_of_vendor(g) for g in gates)
+    causes = run.causes(own, vendor=vendor, whole=args.all)
+    found = causes.findings
+    if (note := note_sample(causes.sample)) is not None:
+        print(note, file=sys.stderr)
     if form == "json":
         print(json.dumps([f.to_dict() for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":

@@ -31,6 +31,7 @@ from sightline.doors.cli._output import (
 )
 from sightline.doors.cli._places import add_places, answer_ranks
 from sightline.doors.cli._shared import (
+    add_all,
     add_recordings,
     add_rules,
     find_width,
@@ -50,6 +51,7 @@ DEFAULT = "report.html"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     add_rules(parser)
+    add_all(parser)
     add_output(parser, FORMATS)
     add_places(parser)
     parser.add_argument(
@@ -130,7 +132,8 @@ class _Answer:
             from sightline.core.stages import stage
             from sightline.views.html.page import write
 
-            known = vars(self).get("_answer")  # where the screen needed it
+            # Where the screen needed it, or all steps are to be asked.
+            known = self._answer if self._args.all else vars(self).get("_answer")
             opened = self._run
             with stage("write the page"):
                 return write(opened, known, own=self._own).decode()
@@ -140,7 +143,7 @@ class _Answer:
         from sightline.opening.finished import name_request
 
         args = self._args
-        asked = ("report", args.window, args.same_job, args.keep_identity)
+        asked = ("report", args.window, args.same_job, args.keep_identity, args.all)
         return None if self._own else name_request(args.recordings, asked)
 
     @cached_property
@@ -149,14 +152,15 @@ class _Answer:
 
     @cached_property
     def _answer(self) -> Answer:
-        return self._run.answer(self._own)
+        return self._run.answer(self._own, whole=self._args.all)
 
 
 def _report_ranks(args: argparse.Namespace) -> int:
     """Many ranks, read by other machines."""
     from sightline.errors import RequestError
 
-    kept = {"--window": args.window, "--rules": args.rules, "--same-job": args.same_job}
+    kept = {"--window": args.window, "--rules": args.rules, "--all": args.all}
+    kept["--same-job"] = args.same_job
     given = [name for name, value in kept.items() if value]
     if (form := choose_format(args)) in ("markdown", "llm"):
         given.append(f"--format {form}")

@@ -2,4 +2,4 @@
 
 from sightline.core.registry import Subject
 
-SUBJECT = Subject("copies", "Copies and memsets")
+SUBJECT = Subject("copies", "Copies and memsets", in_steps=True)

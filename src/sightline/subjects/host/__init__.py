@@ -2,4 +2,4 @@
 
 from sightline.core.registry import OF_THREAD, Subject
 
-SUBJECT = Subject("host", "The host", share_without_device=OF_THREAD)
+SUBJECT = Subject("host", "The host", share_without_device=OF_THREAD, in_steps=True)

@@ -2,4 +2,4 @@
 
 from sightline.core.registry import Subject
 
-SUBJECT = Subject("idle", "Idle time")
+SUBJECT = Subject("idle", "Idle time", in_steps=True)

@@ -2,4 +2,4 @@
 
 from sightline.core.registry import Subject
 
-SUBJECT = Subject("kernels", "Kernels", needs=("device_ops", "stack_weights"))
+SUBJECT = Subject("kernels", "Kernels", needs=("device_ops", "stack_weights"), in_steps=True)

@@ -11,9 +11,9 @@ from typing import Any
 
 from rich.text import Text
 
+from sightline.core.algebra.change_points import FEWEST
 from sightline.core.text import fit_text
 from sightline.core.units import format_bytes, format_ns, format_several
-from sightline.history.change_points import FEWEST
 from sightline.views.comparison.comparison import format_change_pct
 from sightline.views.terminal.screen import wrap_text
 

@@ -41,7 +41,7 @@ from sightline.diagnosis.advice import NATIVE_STACKS, PYTHON_STACKS, choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_group, name_ranks
 
-RULE = Rule("collective-hang", "Hang in a collective")
+RULE = Rule("collective-hang", "Hang in a collective", over_time=True)
 _SHOWN = 8
 
 

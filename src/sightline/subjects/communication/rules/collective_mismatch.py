@@ -38,7 +38,7 @@ from sightline.core.units import format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.communication.rules._late import name_group, name_ranks
 
-RULE = Rule("collective-mismatch", "Ranks call different collectives")
+RULE = Rule("collective-mismatch", "Ranks call different collectives", over_time=True)
 _SHOWN = 16
 
 

@@ -40,7 +40,7 @@ from sightline.core.units import format_count, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.timeline.host_ranges import IN_API
 
-RULE = Rule("failed-calls", "Calls failed")
+RULE = Rule("failed-calls", "Calls failed", over_time=True)
 _MOST = 4
 # What a program needs: what only asks (attributes, properties, addresses of functions) may fail.
 _WORKS = (

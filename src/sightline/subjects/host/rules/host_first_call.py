@@ -36,7 +36,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 
-RULE = Rule("host-first-call", "One call is most of the recording")
+RULE = Rule("host-first-call", "One call is most of the recording", over_time=True)
 
 _LAYERS = ["runtime", "driver", "mpi", "library"]
 _WAITS = r"(?i)synchronize|wait|recv|barrier|finalize|poll|join"

@@ -38,7 +38,7 @@ from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.subjects.host.first_calls import list_first_calls
 from sightline.timeline.host_parts import has_only_host, has_operators, sum_host_windows
 
-RULE = Rule("host-first-run", "Nothing but a first run")
+RULE = Rule("host-first-run", "Nothing but a first run", over_time=True)
 
 NOTABLE_PCT, MOSTLY_PCT = 10.0, 50.0
 

@@ -43,7 +43,7 @@ from sightline.subjects.host.rules._asleep import Blocked, report_blocked
 from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import count_step_operators, has_only_host, has_operators
 
-RULE = Rule("host-growing", "Steps that grow", explains_lateness=True)
+RULE = Rule("host-growing", "Steps that grow", explains_lateness=True, over_time=True)
 
 LEAST_STEPS = 6
 LEAST_CORRELATION = 0.9

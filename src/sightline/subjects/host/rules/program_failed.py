@@ -41,7 +41,7 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.one_offs import LEAST_OPERATIONS
 from sightline.diagnosis.price import TOO_LITTLE
 
-RULE = Rule("program-failed", "The program ended with an error")
+RULE = Rule("program-failed", "The program ended with an error", over_time=True)
 _MEMORY = re.compile(r"(?i)out[ _]?of[ _]?memory|cudaErrorMemoryAllocation")
 _OF_ANY = "need less memory, or free what other processes hold of the GPU's (nvidia-smi)"
 _OF_PYTORCH = (

@@ -44,6 +44,7 @@ from sightline.core.algebra.lookup import find_rows, take_rows
 from sightline.core.model.columns import RANK, duration, join, number, text, time
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
+from sightline.core.model.span import EXCERPT
 from sightline.timeline import causes
 from sightline.timeline.copies import SMALL_BYTES, list_copy_causes
 from sightline.timeline.idle import PACE_INTERVALS
@@ -189,7 +190,12 @@ def _find_launch_bound(run: Run, small: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_in_first_step(run: Run, gaps: pl.DataFrame) -> pl.Series:
-    """Whether a gap lies in the first of three or more steps, which holds most of such time."""
+    """Whether a gap lies in the first of three or more steps, which holds most of such time.
+
+    No step of an excerpt is known to be the program's first.
+    """
+    if (run.table("quality").get_column("kind") == EXCERPT).any():
+        return pl.repeat(value=False, n=gaps.height, eager=True).alias("first")
     host = run.table("host_ops", ["rank", "layer", "start_ns", "end_ns"])
     steps = host.filter(pl.col("layer") == "step")
     firsts = (

@@ -50,6 +50,7 @@ RULE = Rule(
     "Writing a checkpoint",
     causes=(causes.CHECKPOINT,),
     explains_lateness=True,
+    over_time=True,
 )
 
 

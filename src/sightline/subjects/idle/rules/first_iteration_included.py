@@ -44,7 +44,10 @@ from sightline.timeline.host_ranges import measure_long_thinking
 from sightline.timeline.idle import list_system_waits
 
 RULE = Rule(
-    "first-iteration-included", "First iteration inside the window", causes=(causes.FIRST_STEP,)
+    "first-iteration-included",
+    "First iteration inside the window",
+    causes=(causes.FIRST_STEP,),
+    over_time=True,
 )
 
 

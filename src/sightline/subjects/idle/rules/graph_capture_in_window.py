@@ -49,6 +49,7 @@ RULE = Rule(
     "Graph capture in the window",
     causes=(causes.GRAPH_CAPTURE,),
     explains_lateness=True,
+    over_time=True,
 )
 
 

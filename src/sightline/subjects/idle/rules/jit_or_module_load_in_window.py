@@ -56,6 +56,7 @@ RULE = Rule(
     "Module loading or JIT compilation in the window",
     causes=(causes.CODE_LOADING,),
     explains_lateness=True,
+    over_time=True,
 )
 _MOST_NAMES = 3
 

@@ -50,7 +50,9 @@ from sightline.timeline import causes
 from sightline.timeline.compiling import list_compiling_spans
 from sightline.timeline.host_ranges import is_compiler, list_compiler_ranges
 
-RULE = Rule("recompilation", "Recompilation in steady state", causes=(causes.RECOMPILATION,))
+RULE = Rule(
+    "recompilation", "Recompilation in steady state", causes=(causes.RECOMPILATION,), over_time=True
+)
 
 
 def check(run: Run) -> Iterator[Finding]:

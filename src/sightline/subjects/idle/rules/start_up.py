@@ -61,7 +61,7 @@ from sightline.timeline import causes
 from sightline.timeline.cold_runs import find_cold_pauses, list_growth
 from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
-RULE = Rule("start-up", "Start-up")
+RULE = Rule("start-up", "Start-up", over_time=True)
 
 _NAMES = {"start-up": "Start-up", "tail": "What comes after the steps"}
 

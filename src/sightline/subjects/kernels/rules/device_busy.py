@@ -60,7 +60,7 @@ from sightline.timeline.copies import is_too_little
 from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
-RULE = Rule("device-busy", "The GPU computes nearly all the time")
+RULE = Rule("device-busy", "The GPU computes nearly all the time", over_time=True)
 
 BUSY_PCT = 80.0
 

@@ -42,7 +42,7 @@ from sightline.subjects.kernels.rules._launches import advise_algorithm
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
 
-RULE = Rule("dominating-kernel", "One kernel dominates the compute time")
+RULE = Rule("dominating-kernel", "One kernel dominates the compute time", over_time=True)
 
 KERNEL_PCT = 50.0
 COMPUTE_PCT = 50.0

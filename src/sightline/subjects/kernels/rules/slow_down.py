@@ -47,7 +47,7 @@ from sightline.core.units import format_ns, format_pct
 from sightline.errors import MissingDataError
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
-RULE = Rule("slow-down", "All kernels slow down during the run")
+RULE = Rule("slow-down", "All kernels slow down during the run", over_time=True)
 
 SLOWER = 1.10
 _LIKE, _PIECES, _EDGE = 20, 20, 3

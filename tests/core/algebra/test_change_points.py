@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sightline.history.change_points import FEWEST, FOLLOWS, find_changes
+from sightline.core.algebra.change_points import FEWEST, FOLLOWS, find_changes
 
 
 def simulate(
