@@ -100,6 +100,7 @@ def test_a_process_that_loads_data_is_no_rank(tmp_path):
 
 
 @pytest.mark.timing
+@pytest.mark.campaign
 def test_a_recording_ends_in_time_though_the_main_thread_sleeps(tmp_path):
     run = record(tmp_path, WAITING, "sleep", "--seconds", "1")
     assert count_products(run) == [1]
