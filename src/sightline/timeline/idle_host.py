@@ -56,16 +56,17 @@ def measure_host_causes(
     found: pl.DataFrame,
     ranges: pl.DataFrame,
     names: Texts,
-    up: pl.Series,
+    parent_rows: pl.Series,
     ops: pl.DataFrame,
     deeds: dict[str, pl.DataFrame],
     waits: dict[str, pl.DataFrame],
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Gaps with the ns that went to each host cause, and what the thread was in meanwhile.
 
-    `up` is the row of each range's parent. `deeds` are the ranges of causes that no single range is
-    named after, `waits` what the operating system did with the thread, within the time in which the
-    device waits for it. The second answer are the ranges of all causes that are the program's.
+    `parent_rows` has the row of each range's parent. `deeds` are the ranges of causes that no one
+    range is named after, `waits` what the operating system did with the thread, within the time in
+    which the device waits for it. The second answer are the ranges of all causes that are the
+    program's.
     """
     is_api = ranges.select(IN_API).to_series()
     is_cost = ranges.select(_IS_COST).to_series()
@@ -94,28 +95,30 @@ def measure_host_causes(
         )
         inside["profiler_overhead"] = find_longest(found, overhead, ["rank"])
     spans = [*_THREAD, "host_op_id", "start_ns", "end_ns"]
-    known = deeds_of_all = ranges.select(spans).clear()
+    known = program_ranges = ranges.select(spans).clear()
     covered = pl.repeat(0, found.height, dtype=pl.Int64, eager=True)
     for cause in HOST_CAUSES[1:-1]:
-        mine = (waits if cause in SYSTEM_CAUSES else kinds).get(cause, known.clear()).select(spans)
+        of_cause = (
+            (waits if cause in SYSTEM_CAUSES else kinds).get(cause, known.clear()).select(spans)
+        )
         if cause in kinds:
-            deeds_of_all = pl.concat([deeds_of_all, mine])
-        if not mine.height:
+            program_ranges = pl.concat([program_ranges, of_cause])
+        if not of_cause.height:
             # Most causes are of few recordings: what is 0 of all gaps is added at the end, as one
             # value. These two are asked for before.
             if cause in ("code_loading", "host_sync"):
                 measured[cause] = covered * 0
             continue
         # Ranges of several kinds lie inside each other: only what a kind adds is its own.
-        known = mine if known.is_empty() else pl.concat([known, mine])
-        now = measure_cover_between(found, *until_launch, known, _THREAD)
-        measured[cause], covered = now - covered, now
+        known = of_cause if known.is_empty() else pl.concat([known, of_cause])
+        covered_now = measure_cover_between(found, *until_launch, known, _THREAD)
+        measured[cause], covered = covered_now - covered, covered_now
         inside[cause] = (
-            _find_open_in(found, mine, ranges)
+            _find_open_in(found, of_cause, ranges)
             if cause in SYSTEM_CAUSES
-            else name_compiling(found, ranges, names, up, mine)
+            else name_compiling(found, ranges, names, parent_rows, of_cause)
             if cause == "compiling"
-            else find_longest(found, mine, _THREAD)
+            else find_longest(found, of_cause, _THREAD)
         )
     found = found.with_columns(pl.Series(f"{c}_ns", v) for c, v in measured.items())
     # The profiler's own time may overlap with the thread's: what is left is shared out in order.
@@ -135,20 +138,20 @@ def measure_host_causes(
         pl.col("code_loading_ns") + pl.when("loaded").then("slow_ns").otherwise(0),
         slow_launch_ns=pl.when("loaded").then(0).otherwise("slow_ns"),
     )
-    free = _find_end_before(found, deeds_of_all)
+    free = _find_end_before(found, program_ranges)
     found = found.with_columns(
         *(pl.lit(0, pl.Int64).alias(f"{c}_ns") for c in HOST_CAUSES[:-1] if c not in measured),
         *(pl.lit(None, pl.Int64).alias(f"{c}_op") for c in HOST_CAUSES[:-1] if c not in inside),
         *(op.alias(f"{cause}_op") for cause, op in inside.items()),
         host_late_op=find_covering(
-            found.with_columns(free_ns=free), ranges, names, ("free_ns", "host_end_ns"), up
+            found.with_columns(free_ns=free), ranges, names, ("free_ns", "host_end_ns"), parent_rows
         ),
         queued_op=find_covering(
             found.with_columns(since_ns=pl.col("end_ns") - pl.col("queued_ns")),
             ranges,
             names,
             ("since_ns", "end_ns"),
-            up,
+            parent_rows,
         ),
     )
     # What no range says, samples and names of kernels may.
@@ -161,7 +164,7 @@ def measure_host_causes(
         .otherwise("compiling_op"),
         host_late_ns=pl.when(inferred).then(0).otherwise("host_late_ns"),
     )
-    return found, pl.concat([deeds_of_all.drop("host_op_id"), first])
+    return found, pl.concat([program_ranges.drop("host_op_id"), first])
 
 
 def _explain_slow_launches(found: pl.DataFrame, waits: dict[str, pl.DataFrame]) -> pl.DataFrame:
