@@ -198,7 +198,8 @@ void bind_passes(nb::module_& m) {
         .def("add", &add_to, "events"_a)
         .def("earlier", &Ledger::earlier, Unlocked())
         .def("blocks", &Ledger::blocks, Unlocked())
-        .def_prop_ro("lost_frees", &Ledger::lost_frees);
+        .def_prop_ro("lost_frees", &Ledger::lost_frees)
+        .def_prop_ro("lost_allocations", &Ledger::lost_allocations);
 }
 
 }  // namespace sightline

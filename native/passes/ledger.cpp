@@ -1,5 +1,8 @@
 #include "passes/ledger.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace sightline {
 
 size_t Ledger::Live::home_of(int64_t device, int64_t address) const {
@@ -41,6 +44,41 @@ void Ledger::Live::erase(Block& block) {
     --count_;
 }
 
+void Ledger::Used::add(int64_t address, int64_t bytes) {
+    const int64_t end = plus(address, std::max<int64_t>(bytes, 1));
+    auto after = ends_.upper_bound(address);
+    if (after != ends_.begin()) {
+        auto before = std::prev(after);
+        if (before->second >= end) return;
+        if (before->second >= address) {
+            address = before->first;
+            after = before;
+        }
+    }
+    int64_t last = end;
+    while (after != ends_.end() && after->first <= end) {
+        last = std::max(last, after->second);
+        after = ends_.erase(after);
+    }
+    ends_.emplace_hint(after, address, last);
+}
+
+bool Ledger::Used::has(int64_t address, int64_t bytes) const {
+    const int64_t end = plus(address, std::max<int64_t>(bytes, 1));
+    auto at = ends_.lower_bound(end);
+    return at != ends_.begin() && std::prev(at)->second > address;
+}
+
+bool Ledger::lost_allocation_of(int64_t device, int64_t address, int64_t bytes) {
+    Used& used = used_[device];
+    if (used.has(address, bytes)) {
+        ++lost_allocations_;
+        return true;
+    }
+    used.add(address, bytes);  // from before the first event: it cannot be so twice
+    return false;
+}
+
 Ledger::Block Ledger::open(int64_t device, int64_t address, int64_t bytes, int64_t allocated_at) {
     if (allocated_at == kNull) {
         Earlier& earlier = earlier_[device];
@@ -74,6 +112,7 @@ Batch Ledger::add(const Keys& events) {
                     sums.active = minus(sums.active, block.bytes);
                     if (!block.is_requested) sums.allocated = minus(sums.allocated, block.bytes);
                 }
+                used_[device].add(address, bytes);
                 const Block opened = open(device, address, bytes, rows_);
                 if (is_new) {
                     live_.take(block, opened);
@@ -87,6 +126,10 @@ Batch Ledger::add(const Keys& events) {
             case Action::request_free: {
                 Block& block = live_.find(device, address);
                 const bool is_new = block.number < 0;
+                if (is_new && lost_allocation_of(device, address, bytes)) {
+                    asked_lost_.emplace(device, address);
+                    break;
+                }
                 Block asked = is_new ? open(device, address, bytes, kNull) : block;
                 if (asked.is_requested) break;
                 asked.is_requested = true;
@@ -102,6 +145,10 @@ Batch Ledger::add(const Keys& events) {
             case Action::free: {
                 Block& block = live_.find(device, address);
                 const bool is_new = block.number < 0;
+                if (is_new && (asked_lost_.erase({device, address}) != 0 ||
+                               lost_allocation_of(device, address, bytes))) {
+                    break;
+                }
                 const Block freed = is_new ? open(device, address, bytes, kNull) : block;
                 if (keeps_blocks_) freed_at_[static_cast<size_t>(freed.number)] = rows_;
                 if (!freed.is_requested) sums.allocated = minus(sums.allocated, freed.bytes);
@@ -109,7 +156,10 @@ Batch Ledger::add(const Keys& events) {
                 if (!is_new) live_.erase(block);
                 break;
             }
-            case Action::reserve: sums.reserved = plus(sums.reserved, bytes); break;
+            case Action::reserve:
+                used_[device].add(address, bytes);
+                sums.reserved = plus(sums.reserved, bytes);
+                break;
             case Action::release: sums.reserved = minus(sums.reserved, bytes); break;
             default: break;
         }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "columns/arrow.h"
@@ -39,6 +41,10 @@ public:
     // Blocks that were allocated again before they were freed: their frees are not recorded.
     int64_t lost_frees() const { return lost_frees_; }
 
+    // Blocks that were freed where the events before have put others, or a segment: what allocated
+    // them is not recorded, and they were not there before the first event. No sum has them.
+    int64_t lost_allocations() const { return lost_allocations_; }
+
 private:
     struct Sums {
         int64_t allocated = 0, active = 0, reserved = 0;
@@ -68,13 +74,28 @@ private:
         size_t count_ = 0;
     };
 
+    // Addresses that a device's events have used so far, as ranges without gaps between them.
+    class Used {
+    public:
+        void add(int64_t address, int64_t bytes);
+        bool has(int64_t address, int64_t bytes) const;
+
+    private:
+        std::map<int64_t, int64_t> ends_;  // of each range, by its start
+    };
+
+    // Whether a free is of no block that is known, nor can be one from before the first event.
+    bool lost_allocation_of(int64_t device, int64_t address, int64_t bytes);
+
     Block open(int64_t device, int64_t address, int64_t bytes, int64_t allocated_at);
 
     bool keeps_blocks_;
-    int64_t rows_ = 0, blocks_ = 0, lost_frees_ = 0;
+    int64_t rows_ = 0, blocks_ = 0, lost_frees_ = 0, lost_allocations_ = 0;
     std::unordered_map<int64_t, Sums> sums_;
     std::map<int64_t, Earlier> earlier_;
     Live live_;
+    std::unordered_map<int64_t, Used> used_;
+    std::set<std::pair<int64_t, int64_t>> asked_lost_;  // of lost allocations, until they are freed
     Packed devices_, addresses_, bytes_, allocated_at_;
     std::vector<int64_t> requested_at_, freed_at_;
 };

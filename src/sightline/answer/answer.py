@@ -41,8 +41,8 @@ def note_segments(segments: Sequence[Row]) -> str | None:
     if not once:
         return None
     return (
-        f"These are figures of what repeats: {' and '.join(once)} happened once, and --window "
-        "whole has all of it."
+        f"These figures are without what happened once: {' and '.join(once)}; --window whole has "
+        "all of it."
     )
 
 

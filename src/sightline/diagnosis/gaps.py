@@ -20,6 +20,7 @@ from sightline.replay.gains import sum_windows
 from sightline.timeline import causes
 from sightline.timeline.api_calls import LAUNCHES
 from sightline.timeline.periods import describe_period
+from sightline.timeline.profiler_gaps import IN_WINDOWS, SERIALIZED, find_profiler_gaps
 
 # What is seen of a problem may be far less than its end gains: a wait that cost 0.8 % of the window
 # by itself was seen to gain 7.6 %. From here on it is replayed (ours: a tenth of what is notable).
@@ -181,13 +182,12 @@ class OwnGaps(NamedTuple):
     text: str
 
 
-# By the limit that a recording has.
 _OWN_GAPS = {
-    "serialized_kernels": OwnGaps(
+    SERIALIZED: OwnGaps(
         "Kernels recorded one at a time",
         "The profiler ran one kernel at a time: the gaps are its own",
     ),
-    "recorded_in_windows": OwnGaps(
+    IN_WINDOWS: OwnGaps(
         "Kernels recorded in windows",
         "The GPU was recorded in windows: the gaps between them are the recording's",
     ),
@@ -196,17 +196,13 @@ _OWN_GAPS = {
 
 def find_own_gaps(run: Run) -> OwnGaps | None:
     """Why no gap is the program's; None where they are."""
-    return run.once(_find_own_gaps)
-
-
-def _find_own_gaps(run: Run) -> OwnGaps | None:
-    kinds = run.table("quality").get_column("kind").unique()
-    return next((own for kind, own in _OWN_GAPS.items() if (kinds == kind).any()), None)
+    kind = find_profiler_gaps(run)
+    return None if kind is None else _OWN_GAPS[kind]
 
 
 def are_the_profilers(run: Run) -> bool:
     """Whether the profiler made the gaps: then none is the program's."""
-    return find_own_gaps(run) is not None
+    return find_profiler_gaps(run) is not None
 
 
 def claim_gaps(

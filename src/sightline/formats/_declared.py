@@ -556,7 +556,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with traces.otf2 and traces.def, or both of another name',
         suffixes=('.otf2',),
-        version=3,
+        version=4,
         source='https://perftools.pages.jsc.fz-juelich.de/cicd/otf2/',
         anchors=('*.otf2', '*.def'),
     ),
@@ -690,7 +690,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Thread,Time,Action,Pointer,Size,Stream',
         suffixes=('.csv', '.dev0', '.dev1', '.dev2', '.dev3', '.dev4', '.dev5', '.dev6', '.dev7'),
-        version=3,
+        version=4,
         source='https://docs.rapids.ai/api/rmm/stable/user_guide/logging/',
     ),
     Importer(
@@ -1001,7 +1001,7 @@ IMPORTERS = (
         weak=(),
         looks_like="a pickle with 'segments' and 'device_traces'",
         suffixes=('.pickle', '.pkl', '.pickle.gz', '.pkl.gz'),
-        version=4,
+        version=5,
         source='https://docs.pytorch.org/docs/stable/torch_cuda_memory.html',
     ),
     Importer(

@@ -3,7 +3,8 @@
 A program is slow in what it repeats. What comes before its first usual step (loading, compiling,
 uploading, first calls) and after its last one happens once, however long it takes, and is not part
 of a step's time. The repeating part is that of the steps' clock (`step_clock`): as marked, or as
-found from the order of kernels.
+found from the order of kernels. Where nothing repeats, and the host was not recorded, one long
+pause before nearly all of the kernels is start-up, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sightline.core.algebra.intervals import clip_intervals, measure_cover
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.run import Run
 from sightline.timeline.classes import COMPUTE, list_class
+from sightline.timeline.profiler_gaps import find_profiler_gaps
 from sightline.timeline.step_clock import FOUND_ON_DEVICE, list_steady_steps, list_steps
 
 SEGMENTS = START_UP, REPEATING, TAIL = ("start-up", "repeating", "tail")
@@ -37,6 +39,10 @@ _MOST_COMPUTE_PCT = 50.0
 # Steps that were found on one stream are those of the run where most of its kernels' time lies in
 # them.
 _LEAST_KERNELS_PCT = 50.0
+# Where nothing but the devices was recorded, a pause is the set-up before the work: it takes most
+# of the window, next to none of the kernels' time lies before it, and enough kernels behind it
+# that it would have come back (ours).
+_LEAST_PAUSE_PCT, _MOST_BEFORE_PCT, _LEAST_KERNELS_BEHIND = 50.0, 5.0, 10
 
 
 def list_segments(run: Run) -> pl.DataFrame:
@@ -82,9 +88,23 @@ def _select_repeating(run: Run) -> Run:
 
 
 def _find_repeating_part(run: Run) -> pl.DataFrame:
+    found = _find_steps_part(run)
+    if found.height or run.rows("host_ops") or _count_ranks(run) > 1 or find_profiler_gaps(run):
+        return found
+    return _find_behind_set_up(run)
+
+
+def _count_ranks(run: Run) -> int:
+    return run.columns("device_ops", ("rank",)).get_column("rank").n_unique()
+
+
+def _find_steps_part(run: Run) -> pl.DataFrame:
+    """The part of each rank in which steps repeat."""
     parts = run.once(_measure_parts)
-    ranks = run.columns("device_ops", ("rank",)).get_column("rank").n_unique()
-    if parts.height < ranks or parts.select((pl.col("steps") < _LEAST_STEPS).any()).item():
+    if (
+        parts.height < _count_ranks(run)
+        or parts.select((pl.col("steps") < _LEAST_STEPS).any()).item()
+    ):
         return parts.clear()
     before, behind = (_happens_once(run, parts, side) for side in (START_UP, TAIL))
     if not (before or behind):
@@ -95,6 +115,44 @@ def _find_repeating_part(run: Run) -> pl.DataFrame:
         host_start_ns="host_start_ns" if before else pl.min_horizontal("host_start_ns", "since"),
         host_end_ns="host_end_ns" if behind else pl.max_horizontal("host_end_ns", "until"),
     )
+
+
+def _find_behind_set_up(run: Run) -> pl.DataFrame:
+    """What comes behind the one pause in which a host that was not recorded set everything up.
+
+    No steps are known there.
+    """
+    columns = ["rank", "kind", "start_ns", "end_ns"]
+    ops = run.table("device_ops", columns).sort("start_ns", "end_ns")
+    reached = pl.col("end_ns").cum_max().shift(1)
+    pause = pl.col("start_ns") - reached
+    longest = ops.with_columns(reached=reached, pause=pause).filter(pause == pause.max()).head(1)
+    since, until = ops.get_column("start_ns").min(), ops.get_column("end_ns").max()
+    parts = longest.select(
+        "rank",
+        "start_ns",
+        end_ns=pl.lit(until, pl.Int64),
+        host_start_ns="start_ns",
+        host_end_ns=pl.lit(until, pl.Int64),
+        source=pl.lit(FOUND_ON_DEVICE),
+        steps=pl.lit(0, pl.Int64),
+        step_ns=pl.lit(0, pl.Int64),
+        since=pl.lit(since, pl.Int64),
+        until=pl.lit(until, pl.Int64),
+        paused_ns="pause",
+    )
+    kernels = ops.filter(~pl.col("kind").is_in(["memcpy", "memset"]))
+    length = pl.col("end_ns") - pl.col("start_ns")
+    begins = find_largest(longest, "start_ns")
+    before = kernels.filter(pl.col("start_ns") < begins)
+    behind = kernels.height - before.height
+    short = 100 * sum_column(before.select(ns=length), "ns")
+    if behind < _LEAST_KERNELS_BEHIND or short > _MOST_BEFORE_PCT * sum_column(
+        kernels.select(ns=length), "ns"
+    ):
+        return parts.clear().drop("paused_ns")
+    whole = pl.col("until") - pl.col("since")
+    return parts.filter(100 * pl.col("paused_ns") >= _LEAST_PAUSE_PCT * whole).drop("paused_ns")
 
 
 def _happens_once(run: Run, parts: pl.DataFrame, side: str) -> bool:

@@ -21,7 +21,7 @@ def write_snapshot(path: Path, *, is_whole: bool) -> Path:
     ]  # fmt: skip
     if not is_whole:
         trace += [
-            {"action": "free_completed", "addr": 4096 * n + 7, "size": 5000, "stream": 0,
+            {"action": "free_completed", "addr": 65536 * (n + 1), "size": 5000, "stream": 0,
              "time_us": 10 + n, "frames": []}
             for n in range(5)
         ]  # fmt: skip

@@ -18,6 +18,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.core.units import INT64_MAX, wrap_address
 from sightline.errors import DamagedError
+from sightline.formats._memory_ledger import note_lost_events
 from sightline.formats._stacks import note_bad_lines, read_text
 
 IMPORTER = Importer(
@@ -30,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Thread,Time,Action,Pointer,Size,Stream",
     suffixes=(".csv", ".dev0", ".dev1", ".dev2", ".dev3", ".dev4", ".dev5", ".dev6", ".dev7"),
-    version=3,
+    version=4,
     source="https://docs.rapids.ai/api/rmm/stable/user_guide/logging/",
 )
 
@@ -74,7 +75,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     ).with_columns(device_id=pl.lit(int(device[1]) if device else 0, pl.Int64))
     quality += note_bad_lines(bad, "events of RMM")
     recording = Recording(tool="RMM", clock_offset_ns=0)
-    return Imported({"memory_events": _add_sums(frame)}, recording, quality)
+    summed, lost = _add_sums(frame)
+    return Imported({"memory_events": summed}, recording, quality + lost)
 
 
 def _parse(text: str) -> int | None:
@@ -94,13 +96,15 @@ def _parse_address(text: str) -> int | None:
         return None
 
 
-def _add_sums(frame: pl.DataFrame) -> pl.DataFrame:
-    """The events with what is allocated after each, from 0 at the first."""
+def _add_sums(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Quality]]:
+    """The events with what is allocated after each, from 0 at the first; and what is lost."""
     code = pl.col("action").replace_strict(_LEDGER, return_dtype=pl.Int64)
+    ledger = Ledger(keeps_blocks=False)
     steps = frame.select("device_id", code, "address", "bytes")
-    sums = unpack_columns(Ledger(keeps_blocks=False).add(pack_numbers(steps)))
-    return frame.with_columns(
+    sums = unpack_columns(ledger.add(pack_numbers(steps)))
+    summed = frame.with_columns(
         allocated_bytes=sums.get_column("allocated"),
         active_bytes=sums.get_column("active"),
         memory_kind=pl.lit("device"),
     )
+    return summed, note_lost_events(ledger)

@@ -17,6 +17,10 @@ from sightline.formats._otf2_records import COLLECTIVE, MESSAGES, RECORD, Ranks
 
 _ACCELERATORS = ("GPU", "ACCELERATOR_STREAM")
 _LAST = 2**62
+# How Score-P writes a device's copies on its stream (adapters of CUDA, HIP and OpenCL): the device
+# gets from a host or puts to it, from the record of either to that of its completion.
+_COPIES = {"RmaGet": "HtoD", "RmaPut": "DtoH"}
+_COMPLETED = ("RmaOpCompleteBlocking", "RmaOpCompleteNonBlocking")
 
 
 class _Rows:
@@ -28,7 +32,9 @@ class _Rows:
         self.ranges: list[tuple[Any, ...]] = []
         self.values: list[tuple[Any, ...]] = []
         self.records: list[tuple[Any, ...]] = []
+        self.copies: list[tuple[Any, ...]] = []
         self.unmatched = 0
+        self._copying: dict[tuple[int, int], tuple[int, str, int]] = {}
         self._open: dict[int, list[list[Any]]] = {}
         self._last = 0
         self._begun = 0
@@ -67,8 +73,24 @@ class _Rows:
         if stack:
             self.records.append((stack[-1][5], *self._ranks.describe(place, kind, event)))
 
+    def begin_copy(self, place: int, when: int, kind: str, event: Any) -> None:
+        """A device begins to copy; one that nothing completed before is unmatched."""
+        key = (place, event.matching_id)
+        self.unmatched += key in self._copying
+        self._copying[key] = (when, kind, min(event.bytes, _LAST))
+
+    def end_copy(self, place: int, when: int, event: Any) -> None:
+        """A device's copy is complete."""
+        begun = self._copying.pop((place, event.matching_id), None)
+        if begun is None:
+            self.unmatched += 1
+            return
+        start, kind, size = begun
+        self.copies.append((place, start, max(start, when), kind, size))
+
     def close(self) -> None:
-        """Ranges that nothing ended end with the last record."""
+        """Ranges that nothing ended end with the last record; such copies are left out."""
+        self.unmatched += len(self._copying)
         for place, stack in self._open.items():
             self.unmatched += len(stack)
             while stack:
@@ -76,15 +98,18 @@ class _Rows:
 
 
 def main(archive: str, folder: str) -> int:
-    """Write ranges.arrow, values.arrow, records.arrow and facts.json into the folder."""
+    """Write the Arrow files and facts.json into the folder."""
     with otf2.reader.open(archive) as reader:
         definitions = reader.definitions
         places = {location: at for at, location in enumerate(definitions.locations)}
         rows = _Rows(int(reader.timer_resolution), Ranks(definitions, places))
+        devices = [_kind(location) in _ACCELERATORS for location in definitions.locations]
         damage = None
         try:
             for location, event in reader.events:
-                _take(rows, places[location], event)
+                place = places[location]
+                if not (devices[place] and _take_copy(rows, place, event)):
+                    _take(rows, place, event)
         except Exception as error:
             damage = str(error) or type(error).__name__
         rows.close()
@@ -98,6 +123,10 @@ def main(archive: str, folder: str) -> int:
     schema = {"place": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "name": pl.String}
     schema |= {"role": pl.String, "paradigm": pl.String, "call": pl.Int64, "range": pl.Int64}
     pl.DataFrame(rows.ranges, schema, orient="row").write_ipc(out / "ranges.arrow")
+    schema = {"place": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "copy_kind": pl.String}
+    pl.DataFrame(rows.copies, schema | {"bytes": pl.Int64}, orient="row").write_ipc(
+        out / "copies.arrow"
+    )
     schema = {"place": pl.Int64, "time_ns": pl.Int64, "metric": pl.String, "value": pl.Float64}
     pl.DataFrame(rows.values, schema | {"unit": pl.String}, orient="row").write_ipc(
         out / "values.arrow"
@@ -127,14 +156,39 @@ def _take(rows: _Rows, place: int, event: Any) -> None:
             rows.values.append((place, when, member.name, float(value), unit))
 
 
+def _take_copy(rows: _Rows, place: int, event: Any) -> bool:
+    """Whether the record, of a device's stream, begins or ends a copy."""
+    name = type(event).__name__
+    if name in _COPIES:
+        kind = "DtoD" if _stays_on_devices(event) else _COPIES[name]
+        rows.begin_copy(place, rows.to_ns(event.time), kind, event)
+    elif name in _COMPLETED:
+        rows.end_copy(place, rows.to_ns(event.time), event)
+    else:
+        return False
+    return True
+
+
+def _stays_on_devices(event: Any) -> bool:
+    """Whether the other end of a copy is a device's stream, too; an unknown one is a host."""
+    try:
+        other = event.win.location(event.remote)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return False
+    return _kind(other) in _ACCELERATORS
+
+
+def _kind(location: Any) -> str:
+    return str(location.type).rpartition(".")[2]
+
+
 def _describe(location: Any) -> dict[str, Any]:
-    kind = str(location.type).rpartition(".")[2]
     group = location.group
     return {
         "name": location.name,
         "group": group.name,
         "group_id": id(group),
-        "is_gpu": kind in _ACCELERATORS,
+        "is_gpu": _kind(location) in _ACCELERATORS,
     }
 
 

@@ -22,6 +22,8 @@ _LAYERS = {"MPI": "mpi", "HIP": "runtime", "CUDA": "runtime", "OPENCL": "runtime
 _LAYERS |= {"USER": "annotation", "OPENMP": "openmp", "KOKKOS": "annotation"}
 _VENDORS = {"HIP": "amd", "CUDA": "nvidia"}
 _OWN = ("MEASUREMENT_SYSTEM",)  # Score-P's own ranges
+# On a device's stream this role is Score-P's range "COMPUTE IDLE": nothing runs in it.
+_IDLE = "ARTIFICIAL"
 # Of a library that hangs on a damaged file; a gigabyte takes it some ten minutes.
 _PATIENCE_S, _PATIENCE_S_PER_MB = 60, 2
 
@@ -37,15 +39,17 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
     with tempfile.TemporaryDirectory() as folder:
         facts = _run_library(source, Path(folder))
         ranges = pl.read_ipc(Path(folder) / "ranges.arrow")
+        copies = pl.read_ipc(Path(folder) / "copies.arrow")
         values = pl.read_ipc(Path(folder) / "values.arrow")
         records = pl.read_ipc(Path(folder) / "records.arrow")
     notes = _check(facts)
     places = pl.DataFrame([_place(*p) for p in _number(facts["locations"])], _PLACES, orient="row")
     placed = ranges.filter(~pl.col("paradigm").is_in(_OWN)).join(places, on="place", how="inner")
-    if placed.is_empty() and values.is_empty():
+    copied = copies.join(places, on="place", how="inner")
+    if placed.is_empty() and copied.is_empty() and values.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="it has no complete record")
     host = _nest(placed.filter(~pl.col("is_gpu")))
-    devices = placed.filter("is_gpu")
+    devices = placed.filter("is_gpu").filter(pl.col("role") != _IDLE)
     vendors = devices.get_column("paradigm").replace_strict(
         _VENDORS, default=None, return_dtype=pl.String
     )
@@ -55,7 +59,7 @@ def read_archive(source: Source, options: ImportOptions) -> Imported:
         {
             "host_ops": host.drop("range"),
             "mpi_events": _place_records(records, host),
-            "device_ops": _list_device_ops(devices, host),
+            "device_ops": _list_device_ops(devices, copied, host),
             "devices": known.with_columns(vendor=pl.lit(*vendor) if vendor else pl.lit(None)),
             "threads": _name_threads(places.filter(~pl.col("is_gpu"))),
             "counters": values.join(places, on="place", how="left").select(
@@ -111,7 +115,7 @@ def _check(facts: dict[str, Any]) -> list[Quality]:
     if facts["unmatched"]:
         text = (
             "ranges whose start is missing were left out; those whose end is missing end "
-            "with the recording"
+            "with the recording, and copies without one of the two were left out"
         )
         notes.append(Quality("unclosed_ranges", "warning", text, facts["unmatched"]))
     return notes
@@ -177,7 +181,9 @@ def _place_records(records: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     return records.join(calls, on="range", how="inner").sort("host_op_id").drop("range")
 
 
-def _list_device_ops(ranges: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+def _list_device_ops(
+    ranges: pl.DataFrame, copies: pl.DataFrame, host: pl.DataFrame
+) -> pl.DataFrame:
     """Kernels and copies; a callsite's number names the call, where no other range has it."""
     once = (
         host.filter(pl.col("correlation_id").is_not_null())
@@ -185,16 +191,24 @@ def _list_device_ops(ranges: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
         .select("correlation_id", launch_id="host_op_id")
     )
     is_copy = pl.col("role") == "DATA_TRANSFER"
-    return (
+    place = ("start_ns", "end_ns", "device_id", "stream_id")
+    listed = [
         ranges.select(
-            "start_ns",
-            "end_ns",
-            "device_id",
-            "stream_id",
+            *place,
             "name",
             kind=pl.when(is_copy).then(pl.lit("memcpy")).otherwise(pl.lit("kernel")),
             correlation_id="call",
-        )
+        ),
+        copies.select(
+            *place,
+            "copy_kind",
+            "bytes",
+            name=pl.format("memory copy {}", "copy_kind"),
+            kind=pl.lit("memcpy"),
+        ),
+    ]
+    return (
+        pl.concat(listed, how="diagonal")
         .sort("start_ns", "end_ns", maintain_order=True)
         .join(once, on="correlation_id", how="left", maintain_order="left")
         .with_columns(device_op_id=pl.int_range(pl.len(), dtype=pl.Int64))

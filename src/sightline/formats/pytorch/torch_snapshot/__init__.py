@@ -35,7 +35,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle with 'segments' and 'device_traces'",
     suffixes=(".pickle", ".pkl", ".pickle.gz", ".pkl.gz"),
-    version=4,
+    version=5,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 

@@ -17,6 +17,7 @@ from sightline.core.algebra.arrow import pack_numbers, unpack_columns
 from sightline.core.model import parts
 from sightline.core.model.declare import Imported, Quality
 from sightline.core.units import INT64_MAX
+from sightline.formats._memory_ledger import note_lost_events
 from sightline.formats.pytorch.torch_snapshot.texts import Decoder
 
 _KEYS = [
@@ -208,9 +209,7 @@ class Trace:
         if untimed:
             text = "events have no time; their order is used instead"
             found.append(Quality("events_without_time", "warning", text, untimed))
-        if self._ledger.lost_frees:
-            text = "blocks were allocated again before they were freed: frees are missing"
-            found.append(Quality("frees_missing", "warning", text, self._ledger.lost_frees))
+        found += note_lost_events(self._ledger)
         if self.rows.is_cut:
             text = "more events are listed than the file can hold: the rest is left out"
             found.append(Quality("events_left_out", "error", text))

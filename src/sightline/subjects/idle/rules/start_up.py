@@ -85,12 +85,13 @@ def check(run: Run) -> Iterator[Finding]:
         share = format_pct(100 * ns / whole)
         found = build_finding(
             RULE,
-            f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: it is not "
-            f"part of the {format_several(steps, 'step')} that repeat."
+            f"{title} takes {format_ns(ns)}, {share} of the recording, and happens once: "
+            + _say_what_is_left(steps)
             + (f" Most of it: {begin_lower(main.title)}." if main else ""),
             Evidence(list(list_parts(part, found_by_rule, copy)), where={SEGMENT: name}),
             Advice(
-                fix="nothing in the step; where it matters, "
+                fix=("nothing in the step; " if steps else "")
+                + "where it matters, "
                 + (f"{main.fix}; " if main and main.rule == causes.CODE_LOADING else "")
                 + _advise_copy(copy, ns)
                 + f"look at it with  --window {name}",
@@ -103,6 +104,16 @@ def check(run: Run) -> Iterator[Finding]:
             states_limit=2 * ns >= whole,
         )
         yield found if 2 * unknown < ns else _say_unrecorded(found, unknown, ns, steps)
+
+
+def _say_what_is_left(steps: int) -> str:
+    """What a part that happens once is no part of; without steps the host was not recorded."""
+    if steps:
+        return f"it is not part of the {format_several(steps, 'step')} that repeat."
+    return (
+        "the GPU waits in one pause before nearly all of its kernels. What the host did meanwhile "
+        "is not recorded."
+    )
 
 
 def _check_cold(run: Run) -> Iterator[Finding]:

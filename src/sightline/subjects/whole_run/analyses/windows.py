@@ -104,7 +104,8 @@ def _of_segment(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
     mine = segments.filter(pl.col("segment") == chosen)
     if mine.height:
         steps = mine.item(0, "steps")
-        return _cut(whole, mine, f"the {steps} steps that repeat" if steps else chosen)
+        behind = "what comes after the start-up" if chosen == REPEATING else chosen
+        return _cut(whole, mine, f"the {steps} steps that repeat" if steps else behind)
     if chosen == REPEATING:
         return _add_host(whole.with_columns(window=pl.lit(_WHOLE)))
     raise MissingDataError(
