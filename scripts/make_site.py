@@ -66,6 +66,7 @@ def lay_out(folder: Path, written: list[Page]) -> None:
     for path in sorted((ROOT / "lab").glob("*/README.md")):
         sources[f"lab/{path.parent.name}.md"] = path
     places = {path.resolve(): name for name, path in sources.items()}
+    places[ROOT / "CONTRIBUTING.md"] = "contributing.md"  # which it sends its readers to
     for name, path in sources.items():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -90,9 +91,7 @@ def _move_links(path: Path, name: str, folder: Path, places: dict[Path, str]) ->
         if to.name in _LEFT_OUT:
             wanted = _OF_REFERENCE.get(link[3].rstrip(")"), "reference/index.md")
             return f"{link[1]}{os.path.relpath(wanted, Path(name).parent)})"
-        if to == ROOT / "CONTRIBUTING.md":
-            wanted = "contributing.md"
-        elif to in places:
+        if to in places:
             wanted = places[to]
         elif to.is_file():
             wanted = f"files/{to.relative_to(ROOT).as_posix()}"

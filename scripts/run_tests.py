@@ -21,7 +21,8 @@ from typing import Any
 from choose_tests import ROOT, choose_tests, list_changed
 
 NOTHING_CHOSEN = 5  # pytest's exit code
-SAMPLE_SECONDS = 0.3  # of one test function's cases; `make sweep` runs all (tests/support/suite.py)
+# Of a function's cases, and of a file's long tests (tests/support/suite.py); `make sweep` runs all.
+SAMPLE_SECONDS, LONG_SECONDS = 0.2, 0.5
 QUICK_SECONDS = 45  # what has begun by then still ends, and the start takes some seconds
 # One more than cores: a third of its time a worker waits for a program that it started.
 WORKERS = (os.cpu_count() or 1) + 1
@@ -51,6 +52,7 @@ def run_both(folder: Path, words: list[str]) -> tuple[int, list[Path]]:
     together, alone = folder / "together.json", folder / "alone.json"
     side_by_side = ("-n", str(WORKERS), "--dist", "loadgroup")
     one_by_one = ("-n", "0", "-rR", "-m", "timing")
+    words = [f"--long={LONG_SECONDS}", *words]
     first = ("-p", "no:rerunfailures", "-m", "not timing", *words)
     # A campaign tries all cores, too.
     threads = {} if os.environ.get("SIGHTLINE_CAMPAIGNS", "0") not in ("", "0") else ONE_THREAD

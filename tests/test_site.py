@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from sightline.doors.cli.main import command_names
 from support.places import ROOT
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
+LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)  # where what looks like a link is none
 
 
 def load_script(name: str):
@@ -25,6 +28,38 @@ def load_script(name: str):
         return importlib.import_module(name)
     finally:
         sys.path.pop(0)
+
+
+def list_wanted() -> dict[str, list[str]]:
+    """What has a page of its own, by the section that lists it."""
+    return {
+        "rules": [module.RULE.name for _, module in registry.load_members("rules")],
+        "analyses": list(registry.list_names("analyses")),
+        "tables": list(registry.list_names("tables")),
+        "formats": list(registry.list_names("importers")),
+        "commands": list(command_names()),
+    }
+
+
+def test_each_member_and_command_has_a_source_and_links_lead_to_files(tmp_path: Path) -> None:
+    """Before MkDocs makes HTML of it, which takes twenty seconds: a campaign's, below."""
+    load_script("make_site").lay_out(tmp_path, load_script("site_pages").list_pages())
+    for section, names in list_wanted().items():
+        found = {path.stem for path in (tmp_path / "reference" / section).glob("*.md")}
+        assert sorted(set(names) - found) == [], section
+        text = (tmp_path / "reference" / section / "index.md").read_text("utf-8")
+        assert [name for name in names if f"]({name}.md)" not in text] == []
+    links = [
+        (page, link)
+        for page in tmp_path.rglob("*.md")
+        for link in LINK.findall(CODE.sub("", page.read_text("utf-8")))
+    ]
+    assert len(links) > 500
+    assert [
+        (str(page.relative_to(tmp_path)), link)
+        for page, link in links
+        if not (page.parent / link).exists()
+    ] == []
 
 
 @pytest.fixture(scope="module")
@@ -42,21 +77,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.campaign
+@pytest.mark.xdist_group("site")
 def test_each_member_and_command_has_its_page(site: Path) -> None:
-    wanted = {
-        "rules": [module.RULE.name for _, module in registry.load_members("rules")],
-        "analyses": list(registry.list_names("analyses")),
-        "tables": list(registry.list_names("tables")),
-        "formats": list(registry.list_names("importers")),
-        "commands": command_names(),
-    }
-    for section, names in wanted.items():
+    for section, names in list_wanted().items():
         found = {path.stem for path in (site / "reference" / section).glob("*.html")}
         assert sorted(set(names) - found) == [], section
         text = (site / "reference" / section / "index.html").read_text(encoding="utf-8")
         assert [name for name in names if f'href="{name}.html"' not in text] == []
 
 
+@pytest.mark.campaign
+@pytest.mark.xdist_group("site")
 def test_every_word_of_a_rule_can_be_searched(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     places = {entry["location"].partition("#")[0] for entry in index["docs"]}

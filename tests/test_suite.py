@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from support.places import ROOT, TESTS
-from support.suite import choose_sample, read_costs, write_costs
+from support.suite import choose_long, choose_sample, read_costs, write_costs
 
 pytest.importorskip("pytest_rerunfailures")
 
@@ -72,19 +72,24 @@ def test_without_the_plug_in_that_repeats_nothing_is(tmp_path: Path) -> None:
     assert (code, counts["failed"], counts["repeated"]) == (1, 2, [])
 
 
-def test_one_of_each_file_is_its_first(tmp_path: Path) -> None:
-    _, counts, _ = run_tests(tmp_path, "--one-of-each", "-k", "late or first or second")
-    assert counts["passed"] == 2
-    assert (tmp_path / "ran").read_text().split() == ["late", "late"]
+def test_one_of_each_file_is_its_first_that_rests_on_no_time(tmp_path: Path) -> None:
+    _, counts, _ = run_tests(tmp_path, "--one-of-each")
+    assert (counts["passed"], counts["failed"]) == (1, 1)
+    assert (tmp_path / "ran").read_text().split() == ["plain"]
+
+
+class Case:
+    """What the choice of a sample asks of a test."""
+
+    def __init__(self, name: str, *markers: str) -> None:
+        self.nodeid, self.path, self.markers = name, Path(name.split("::")[0]), markers
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self.markers else None
 
 
 def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
     """Four of twelve cases of half a second fit into two; what is in no list runs whole."""
-
-    class Case:
-        def __init__(self, name: str) -> None:
-            self.nodeid = name
-
     (tmp_path / "costs.tsv").write_text("function\tseconds a case\na.py::test_long\t0.50\n")
     costs = read_costs(tmp_path / "costs.tsv")
     long = [Case(f"a.py::test_long[{n}]") for n in range(12)]
@@ -94,6 +99,18 @@ def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
     assert chosen[4:] == short
     assert choose_sample(long, costs, 0.1) == long[:1]
     assert choose_sample(long, costs, 60.0) == long
+
+
+def test_of_a_files_long_tests_a_sample_runs() -> None:
+    """The shortest two fit into a second; the short ones and a campaign's run, too."""
+    costs = {"a.py::test_a": 0.7, "a.py::test_b": 0.5, "a.py::test_c": 0.4, "a.py::test_sweep": 0.3}
+    costs |= {"a.py::test_short": 0.2, "b.py::test_longest": 9.0}
+    tests = [Case(name, *["campaign"] * name.endswith("sweep")) for name in costs]
+    tests.append(Case("a.py::test_unknown"))
+    chosen = choose_long(tests, costs, 1.0)
+    left_out = {t.nodeid for t in tests} - {t.nodeid for t in chosen}
+    assert left_out == {"a.py::test_a"}
+    assert len(choose_long(tests, costs, 60.0)) == len(tests)
 
 
 def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
@@ -109,9 +126,12 @@ def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
         *(report(f"a.py::test_short[{n}]", 0.1, 3) for n in range(3)),
         report("a.py::test_sampled[0]", 0.1, 30),
         report("a.py::test_one", 7.0, 1),
+        report("a.py::test_short_one", 0.2, 1),
     ]
     write_costs(tmp_path / "costs.tsv", reports)
-    assert read_costs(tmp_path / "costs.tsv") == {"a.py::test_long": 2.0, "a.py::test_sampled": 0.1}
+    assert read_costs(tmp_path / "costs.tsv") == {
+        "a.py::test_long": 2.0, "a.py::test_one": 7.0, "a.py::test_sampled": 0.1,
+    }  # fmt: skip
 
 
 def test_what_has_not_begun_in_time_is_skipped_and_says_so(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from support.typed_options import Typed, collect_typed, find_commands
 from support.vendor_helps import Help, find_wrong_value, has_option, list_helps
 from support.vendor_table import check_options, read_table
 
+pytestmark = pytest.mark.xdist_group("vendor options")  # all sources are read once
 VENDORS = os.environ.get("SIGHTLINE_VENDORS")
-TYPED = list(collect_typed())
 NSYS = """
 \t-t, --trace=
 
@@ -29,9 +29,14 @@ NSYS = """
 """
 
 
-def test_each_typed_option_is_in_the_table() -> None:
+@pytest.fixture(scope="module")
+def typed() -> list[Typed]:
+    return list(collect_typed())
+
+
+def test_each_typed_option_is_in_the_table(typed: list[Typed]) -> None:
     """A new one is checked before it is typed: make vendor-options VENDORS=FOLDER."""
-    assert {row.key for row in read_table()} == {(t.tool, t.command, t.option) for t in TYPED}
+    assert {row.key for row in read_table()} == {(t.tool, t.command, t.option) for t in typed}
 
 
 def test_the_table_says_where_each_was_found() -> None:
@@ -40,9 +45,9 @@ def test_the_table_says_where_each_was_found() -> None:
         assert not row.lacks or row.note, f"{row.key}: why is it typed, if {row.lacks} lacks it?"
 
 
-def test_commands_are_found_in_text_and_in_code() -> None:
+def test_commands_are_found_in_text_and_in_code(typed: list[Typed]) -> None:
     def find(text: str) -> list[tuple[str, ...]]:
-        return [tuple(typed[:4]) for typed in find_commands(text, "here")]
+        return [tuple(found[:4]) for found in find_commands(text, "here")]
 
     assert find("record: `nsys profile --trace cuda,nvtx -o x ./a.out --own`, then look") == [
         ("nsys", "profile", "--trace", "cuda,nvtx"),
@@ -54,7 +59,7 @@ def test_commands_are_found_in_text_and_in_code() -> None:
     ]
     assert find("sightline run --backend nsys --stacks -- a") == []
     assert find("--section Occupancy") == [("ncu", "", "--section", "Occupancy")]
-    built = {(t.tool, t.command, t.option) for t in TYPED if t.place.startswith("src")}
+    built = {(t.tool, t.command, t.option) for t in typed if t.place.startswith("src")}
     assert ("nsys", "profile", "--capture-range-end") in built
     assert ("dcgmi", "dmon", "-e") in built
 
@@ -68,8 +73,7 @@ def test_what_a_help_does_not_have_is_found() -> None:
     wrong = good._replace(value="cuda,mpi")
     assert find_wrong_value(told, good) is None
     assert find_wrong_value(told, wrong) == "mpi"
-    typed = [wrong, good._replace(option="--nonsense")]
-    _, said = check_options(typed, [told], [])
+    _, said = check_options([wrong, good._replace(option="--nonsense")], [told], [])
     assert said == [
         "nsys profile --nonsense: not in 1.2.3: here",
         "nsys profile --trace mpi: not in 1.2.3: here",
@@ -77,8 +81,8 @@ def test_what_a_help_does_not_have_is_found() -> None:
 
 
 @pytest.mark.skipif(not VENDORS, reason="SIGHTLINE_VENDORS names no folder of vendors' tools")
-def test_the_tools_have_each_option() -> None:
+def test_the_tools_have_each_option(typed: list[Typed]) -> None:
     helps = list_helps(Path(str(VENDORS)))
     assert helps, "no tool was found there"
-    _, wrong = check_options(TYPED, helps, read_table())
+    _, wrong = check_options(typed, helps, read_table())
     assert wrong == []

@@ -44,6 +44,7 @@ def test_many_pairs(proof: SimpleNamespace) -> None:
     assert sum(named) / len(named) >= 0.95
 
 
+@pytest.mark.campaign
 def test_flat_steps_of_all_kinds(proof: SimpleNamespace) -> None:
     """At most 5 % of 400 trials of each kind, and so many by luck (three sigma: 8.3 %)."""
     for other in set(proof.TESTS) - {"sightline"}:

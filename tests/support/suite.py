@@ -1,9 +1,12 @@
 """A plug-in of the suite: in which order tests run, which are left out, and how many there were.
 
-`make test` runs a sample of the cases of long test functions: of each as many as take `--sample`
-seconds by tests/costs.tsv, evenly spread, one at least. `make sweep` runs all, and so does pytest
-by itself. `--costs=tests/costs.tsv` writes that file anew from what ran, a sample included. Costs
-are seconds of processor time, with set-up and started programs: a busy machine changes them little.
+`make test` runs a sample of what takes long by tests/costs.tsv: of each function's cases as many as
+take `--sample` seconds, evenly spread, and of a file's tests that are long each (from LONG_S on) as
+many as take `--long` seconds, the shortest first; one at least of each. `make sweep` runs all, and
+so does pytest by itself. `--costs=tests/costs.tsv` writes that file anew from what ran, a sample
+included. Costs are seconds of processor time, with set-up and started programs: a busy machine
+changes them little. Of tests marked `timing`, which wait while all cores idle, they are seconds on
+the wall.
 
 Tests marked `timing` rest on time, scheduling, a port or a free core, so they come after all others
 and may be repeated twice; `scripts/run_tests.py` runs them one at a time. No other test may be
@@ -17,6 +20,7 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -28,14 +32,16 @@ from support.processor_time import read_processor_time
 REPEATS = 2
 KEY = pytest.StashKey[float]()
 COSTS = Path(__file__).parents[1] / "costs.tsv"
-_LEAST_S = 0.5  # functions whose cases take less in all are not in that file
+LONG_S = 0.25  # a test that takes as much is long
+_LEAST_S = 0.5  # of functions that are not long those are noted whose cases take as much in all
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite of sightline")
-    group.addoption("--one-of-each", action="store_true", help="only the first test of each file")
+    group.addoption("--one-of-each", action="store_true", help="only a short test of each file")
     group.addoption("--seconds", type=float, help="skip what has not begun after so many")
     group.addoption("--sample", type=float, help="seconds for the cases of one test function")
+    group.addoption("--long", type=float, help="seconds for the long tests of one file")
     group.addoption("--costs", type=Path, help="write what a case of each long function takes")
     group.addoption("--counts", type=Path, help="write how tests ended to this file, as JSON")
 
@@ -46,23 +52,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Order the tests, leave out what was not asked for, and let `timing` be repeated."""
+    costs = read_costs(COSTS)
     if config.getoption("--one-of-each"):
-        # The first that is no long sweep: of those only what a campaign runs.
-        first: dict[Path, pytest.Item] = {}
-        for item in items:
-            if item.get_closest_marker("campaign") is None:
-                first.setdefault(item.path, item)
-        chosen = set(first.values())
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = [item for item in items if item in chosen]
+        keep_chosen(config, items, choose_shortest(items, costs))
     if config.getoption("--costs") is not None:
         cases = Counter(name_function(item.nodeid) for item in items)
         for item in items:
             item.user_properties.append(("cases", cases[name_function(item.nodeid)]))
     if (seconds := config.getoption("--sample")) is not None and not CAMPAIGNS:
-        chosen = set(choose_sample(items, read_costs(COSTS), seconds))
-        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-        items[:] = [item for item in items if item in chosen]
+        keep_chosen(config, items, choose_sample(items, costs, seconds))
+    if (seconds := config.getoption("--long")) is not None and not CAMPAIGNS:
+        keep_chosen(config, items, choose_long(items, costs, seconds))
     # Tests of one group keep one worker busy: at the end, the other cores would wait for it.
     items.sort(
         key=lambda item: (
@@ -91,6 +91,56 @@ def name_function(case: str) -> str:
     return case.split("[")[0].split("@")[0]
 
 
+def keep_chosen(
+    config: pytest.Config, items: list[pytest.Item], chosen: Iterable[pytest.Item]
+) -> None:
+    """Leave out all other items, and tell pytest so."""
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def choose_shortest(items: Iterable[pytest.Item], costs: dict[str, float]) -> list[pytest.Item]:
+    """The test of each file that takes least, the first of several.
+
+    No long sweep, of which only a campaign runs any; one that rests on time where all do.
+    """
+    tests: dict[Path, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("campaign") is None:
+            tests[item.path].append(item)
+
+    def rank(item: pytest.Item) -> tuple[bool, float]:
+        is_timed = item.get_closest_marker("timing") is not None
+        return is_timed, costs.get(name_function(item.nodeid), 0.0)
+
+    return [min(every, key=rank) for every in tests.values()]
+
+
+def choose_long(
+    items: Iterable[pytest.Item], costs: dict[str, float], seconds: float
+) -> list[pytest.Item]:
+    """The items, but of a file's long tests only as many as take so many seconds in all.
+
+    The shortest of them, one at least. What a campaign alone runs is skipped anyway, and counts for
+    nothing.
+    """
+
+    def take(item: pytest.Item) -> float:
+        return costs.get(name_function(item.nodeid), 0.0)
+
+    kept, long = [], defaultdict[Path, list[pytest.Item]](list)
+    for item in items:
+        is_long = take(item) >= LONG_S and item.get_closest_marker("campaign") is None
+        (long[item.path] if is_long else kept).append(item)
+    for every in long.values():
+        every.sort(key=take)
+        spent = accumulate(map(take, every))
+        fits = sum(each <= seconds for each in spent)
+        kept += every[: max(1, fits)]
+    return kept
+
+
 def choose_sample(
     items: Iterable[pytest.Item], costs: dict[str, float], seconds: float
 ) -> list[pytest.Item]:
@@ -113,7 +163,7 @@ def read_costs(path: Path) -> dict[str, float]:
 
 
 def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
-    """What a case of each function takes, in seconds, where all its cases take some time."""
+    """What a case of each function takes, in seconds, where it is long or all its cases are."""
     spent: dict[str, list[float]] = defaultdict(list)
     cases: dict[str, int] = {}
     for report in reports:
@@ -126,19 +176,21 @@ def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
     rows = [
         f"{name}\t{mean:.3f}"
         for name, mean in means.items()
-        if mean * cases[name] >= _LEAST_S and cases[name] > 1
+        if mean >= LONG_S or (mean * cases[name] >= _LEAST_S and cases[name] > 1)
     ]
     path.write_text("\n".join(["function\tseconds a case", *rows, ""]), encoding="utf-8")
 
 
 def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
     """Note with a test what this phase of it takes, for `--costs`."""
-    begin = read_processor_time()
+    is_timed = item.get_closest_marker("timing") is not None
+    read_time = time.monotonic if is_timed else read_processor_time
+    begin = read_time()
     try:
         return (yield)
     finally:
         if item.config.getoption("--costs") is not None:
-            item.user_properties.append(("seconds", read_processor_time() - begin))
+            item.user_properties.append(("seconds", read_time() - begin))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -30,6 +30,8 @@ COMMANDS = {
     "iaprof": ("record", "flame"),
 }  # fmt: skip
 _TOOL = re.compile(rf"(?<![\w./`-])(?<!--backend )`?({'|'.join(TOOLS)})(?: |$)")
+# A file without any of these types nothing: it need not be parsed.
+_CAN_TYPE = re.compile(rf"{'|'.join(TOOLS)}|--(?:section|set) ")
 # What ends a command within a sentence.
 _END = re.compile(
     r"[`|;()\"']|\s(?:or|and|then|to|into|with|is|was|has|as|in|of|for|on|if|reads?|says?|→|·|—|#|&&)\s"
@@ -54,11 +56,13 @@ class Typed(NamedTuple):
 def collect_typed() -> Iterator[Typed]:
     """All options in strings of the code and in the documents."""
     for path in sorted((ROOT / "src" / "sightline").rglob("*.py")):
-        if path.name == "_declared.py":  # written from the others
+        text = path.read_text("utf-8")
+        if path.name == "_declared.py" or not _CAN_TYPE.search(text):  # written from the others
             continue
-        for line, text in _list_strings(ast.parse(path.read_text())):
-            yield from find_commands(text, f"{path.relative_to(ROOT)}:{line}")
-        yield from _list_built(path)
+        tree = ast.parse(text)
+        for line, string in _list_strings(tree):
+            yield from find_commands(string, f"{path.relative_to(ROOT)}:{line}")
+        yield from _list_built(path, tree)
     pages = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
     for path in pages:
         # Written from the code; commands of this repository, not of the tools.
@@ -120,10 +124,10 @@ _BUILDERS = {
 }  # fmt: skip
 
 
-def _list_built(path: Path) -> Iterator[Typed]:
+def _list_built(path: Path, tree: ast.AST) -> Iterator[Typed]:
     """Options in lists of words: of the tool that a list begins with, else of the file's."""
     of_file = next((of for name, of in _BUILDERS.items() if str(path).endswith(name)), None)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if not isinstance(node, ast.List | ast.Tuple):
             continue
         words = [_word(part) for part in node.elts]

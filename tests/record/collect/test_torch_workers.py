@@ -10,7 +10,6 @@ import pytest
 
 import sightline as sl
 from support import recording
-from support.campaigns import CAMPAIGNS
 
 pytestmark = [
     pytest.mark.xdist_group("torch"),
@@ -72,11 +71,9 @@ def notes(run: sl.Run, kind: str) -> list[str]:
     return run.table("quality").filter(kind=kind).get_column("text").to_list()
 
 
+@pytest.mark.campaign
 def test_spawned_workers_are_recorded(tmp_path):
-    """Each loads PyTorch anew, which takes seconds: two in a campaign."""
-    count = 2 if CAMPAIGNS else 1
-    run = record(tmp_path, WORKERS, "mp.spawn", workers=count)
-    assert count_products(run) == [7] * count
+    assert count_products(record(tmp_path, WORKERS, "mp.spawn")) == [7, 7]
 
 
 @pytest.mark.campaign
@@ -103,6 +100,7 @@ def test_a_process_that_loads_data_is_no_rank(tmp_path):
 
 
 @pytest.mark.timing
+@pytest.mark.campaign
 def test_a_recording_ends_in_time_though_the_main_thread_sleeps(tmp_path):
     run = record(tmp_path, WAITING, "sleep", "--seconds", "1")
     assert count_products(run) == [1]

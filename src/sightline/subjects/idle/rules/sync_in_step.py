@@ -11,7 +11,7 @@ Evidence
     Gaps at whose start the launching thread was inside a call that returns only when the device,
     a stream or an event is done. A call made when nothing runs has nothing to wait for and is no
     evidence, unless it takes over 40 µs (the longest of 155 such calls in 16 real recordings took
-    32 µs: timeline/idle.py). The gain is a replay in which these calls do not wait, and the
+    32 µs: timeline/idle_host.py). The gain is a replay in which these calls do not wait, and the
     small copies that they read are not made, nor the operators that do nothing else.
 
 Threshold

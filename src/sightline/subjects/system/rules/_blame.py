@@ -32,7 +32,8 @@ from sightline.diagnosis.build import (
     make_finding,
 )
 from sightline.replay.gains import sum_windows
-from sightline.timeline.idle import SYSTEM_CAUSES, list_deeds, list_idle_gaps
+from sightline.timeline.idle import list_deeds, list_idle_gaps
+from sightline.timeline.idle_host import SYSTEM_CAUSES
 from sightline.timeline.system_waits import ON_HOST, cut_to_spans, put_on_hosts
 from sightline.timeline.thread_states import THREAD
 
