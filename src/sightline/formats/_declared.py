@@ -690,7 +690,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with the columns Thread,Time,Action,Pointer,Size,Stream',
         suffixes=('.csv', '.dev0', '.dev1', '.dev2', '.dev3', '.dev4', '.dev5', '.dev6', '.dev7'),
-        version=4,
+        version=5,
         source='https://docs.rapids.ai/api/rmm/stable/user_guide/logging/',
     ),
     Importer(
