@@ -193,3 +193,22 @@ def test_operations_without_category_are_a_gpus_by_their_names(tmp_path: Path) -
 
 def test_a_thread_that_does_something_else_as_well_is_no_gpus(tmp_path: Path) -> None:
     assert open_trace(tmp_path, list_rounds(host=True)).rows("device_ops") == 0
+
+
+def test_operators_within_operators_are_one_work(tmp_path: Path) -> None:
+    """The innermost that takes nearly all is the work; what that one starts for moments is its."""
+    events = [span("CUDA functions", 0, "conv2d", 0, 1000)]
+    for n in range(2):
+        at = 500 * n
+        events += [
+            span("CUDA functions", 0, "convolution", at + 1, 498),
+            span("CUDA functions", 0, "cudnn_convolution", at + 2, 480),
+            span("CUDA functions", 0, "contiguous", at + 3, 5),
+        ]
+    events.append(span("CUDA functions", 0, "relu", 1100, 40))
+    ops = open_trace(tmp_path, events).table("device_ops").select("name", "start_ns", "end_ns")
+    assert ops.rows() == [
+        ("cudnn_convolution", 2_000, 482_000),
+        ("cudnn_convolution", 502_000, 982_000),
+        ("relu", 1_100_000, 1_140_000),
+    ]

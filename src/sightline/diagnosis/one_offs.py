@@ -76,7 +76,7 @@ def _mark_first_run(found: Finding) -> Finding:
     line = "this is a first run: nothing shows that it recurs"
     return replace(
         found,
-        evidence=(*found.evidence, line),
+        evidence=(line, *found.evidence),
         where={**found.where, ONCE: "first run"},
         severity="info",
     )

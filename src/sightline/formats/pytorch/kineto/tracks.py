@@ -32,7 +32,9 @@ _HARDWARE = re.compile(
 )
 _EXCHANGES = ("HCCL", "Communication")  # torch_npu's collectives as a whole
 # The reader numbers a process whose id is a text without a number by the text's CRC.
-_OF_TEXT = {zlib.crc32(b"CUDA functions"): "CUDA functions"}
+_HELD_PCT = 90.0  # of an operator, in others: the rest is what starting those takes (ours)
+_FIRST_PROFILER = "CUDA functions"  # operators, by events of the device around each of them
+_OF_TEXT = {zlib.crc32(_FIRST_PROFILER.encode()): _FIRST_PROFILER}
 _OF_CPU = {zlib.crc32(b"CPU functions")}
 # XLA's opcodes, before the number that tells one from the next.
 _OPCODE = r"^%?([a-z-]+?)(?:\.[\d.a-z]+)?$"
@@ -58,6 +60,7 @@ class Track(NamedTuple):
     device_id: int
     is_work: bool
     is_async: bool = False
+    is_nested: bool = False  # operators within operators: what holds others is none of the work
 
 
 def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threads) -> list[Track]:
@@ -73,7 +76,9 @@ def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threa
             if _is_part(process, thread, processes):
                 continue
             number = None if process.startswith("RANK") else re.search(r"\d+$", process)
-            found.append(Track(pid, tid, int(number[0]) if number else 0, is_work=True))
+            place = int(number[0]) if number else 0
+            nested = process == _FIRST_PROFILER
+            found.append(Track(pid, tid, place, is_work=True, is_nested=nested))
     return found
 
 
@@ -129,10 +134,14 @@ def split_tracks(host_ops: pl.DataFrame, tracks: list[Track], names: _Threads) -
     """Device work and what frames it, taken out of host ranges, which are nested anew."""
     listed = pl.DataFrame(
         [(*track, _read_stream(track, names)) for track in tracks],
-        schema=["pid", "tid", "device_id", "is_work", "is_async", "stream_id"],
+        schema=["pid", "tid", "device_id", "is_work", "is_async", "is_nested", "stream_id"],
         orient="row",
     )
     placed = host_ops.join(listed, on=["pid", "tid"], how="left", maintain_order="left")
+    nested = placed.filter("is_nested")
+    if nested.height:
+        works = pl.col("host_op_id").is_in(_find_innermost_work(nested))
+        placed = placed.with_columns(is_work=pl.col("is_work") & (~pl.col("is_nested") | works))
     is_device = pl.col("device_id").is_not_null()
     # A trace that has no categories leaves operators of PyTorch's first profiler without a layer.
     layer = pl.when(pl.col("pid").is_in(list(_OF_CPU))).then(pl.lit("op")).otherwise("layer")
@@ -177,6 +186,26 @@ def split_tracks(host_ops: pl.DataFrame, tracks: list[Track], names: _Threads) -
         ),
         work.select("device_op_id", "op").drop_nulls(),
     )  # fmt: skip
+
+
+def _find_innermost_work(ops: pl.DataFrame) -> list[int]:
+    """The ids of operators that work, and not only hold others that do; none within another.
+
+    What others take nearly all of is left to them.
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    inside = ops.group_by(host_op_id="parent_id").agg(inside_ns=length.sum())
+    known = ops.join(inside, on="host_op_id", how="left").select(
+        "host_op_id",
+        "parent_id",
+        holds=(100 * pl.col("inside_ns").fill_null(0) >= _HELD_PCT * length) & (length > 0),
+    )
+    ids = set(known.get_column("host_op_id"))
+    holds = dict(known.select("host_op_id", "holds").iter_rows())
+    opened: dict[int, bool] = {}  # whether all that an operator lies in only holds others
+    for op, parent in known.sort("host_op_id").select("host_op_id", "parent_id").iter_rows():
+        opened[op] = parent not in ids or (opened.get(parent, True) and holds[parent])
+    return [op for op, is_open in opened.items() if is_open and not holds[op]]
 
 
 def _read_stream(track: Track, names: _Threads) -> int:

@@ -55,6 +55,7 @@ from sightline.subjects.kernels.rules._launches import (
 )
 from sightline.subjects.kernels.rules._passes import find_passes
 from sightline.subjects.kernels.rules._room import find_little_room
+from sightline.subjects.kernels.rules._spills import find_spill
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
 from sightline.timeline.run_labels import label_run_kernels
@@ -103,7 +104,8 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time"
         told = f"{told}{_describe_launch(run, name)}."
-    hint = None if moves else find_little_room(run, name) or find_passes(run, name)
+    spill = None if moves else find_spill(run, name)
+    hint = None if moves else spill or find_little_room(run, name) or find_passes(run, name)
     chosen = choose_in_ncu(name)
     few = " -c 3" if chosen else ""
     profile = (
@@ -118,12 +120,13 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             (
                 *([] if kinds is None else [kinds.text]),
+                *([] if spill is None else [spill.text]),
                 *(
                     f"{format_pct(100 * ns / whole)}  {format_count(n)} × {labels[name]}, "
                     f"{format_ns(ns)}"
                     for name, n, ns in top.rows()
                 ),
-                *([] if hint is None else [hint.text]),
+                *([] if hint is None or hint is spill else [hint.text]),
                 *_describe_roofs(run, whole),
             ),
             where={"kernel": name, "busy_pct": busy},
@@ -131,7 +134,9 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=_advise_fusing(run, profile)
             if moves
-            else (hint.fix if hint else advise_algorithm(run, name)) + profile,
+            else (hint.fix if hint else "")
+            + (advise_algorithm(run, name) if hint is None or hint is spill else "")
+            + profile,
             verify="sightline stats kernels AFTER",
         ),
         title=RULE.title if own_gaps is None else own_gaps.title,

@@ -57,7 +57,8 @@ _SHARED = ("LDS", "STS")
 
 _FIX = {
     True: "exchange within a warp by shuffles (__shfl_down_sync, cub::WarpReduce), which need no "
-    "barrier, and once between warps (cub::BlockReduce)",
+    "barrier, and once between warps (cub::BlockReduce); several elements a thread (loaded as int4 "
+    "or float4) make fewer blocks and barriers for the same bytes",
     False: "balance the work before the barrier, do more between two, or use smaller blocks",
 }
 
