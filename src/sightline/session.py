@@ -38,8 +38,8 @@ class Session(Run):
         A list that shows itself in a notebook, with `to_pandas()` and `plot()`.
 
         `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those
-        that are named after `nsys analyze`, too. Of a run of over a million rows whose steps
-        repeat, causes are asked of a few of them (`sightline.diagnosis.causes`), unless `whole`.
+        that are named after `nsys analyze`, too. Of a run of over four million rows whose
+        steps repeat, causes are asked of a few (`sightline.diagnosis.causes`), unless `whole`.
         Raises InputError where a rule of your own is wrong.
         """
         from sightline.diagnosis.custom.facts import load_checked_rules

@@ -13,7 +13,6 @@ from typing import Any
 from sightline.core.model.declare import Quality
 from sightline.formats._text_damage import is_near_name, note_names
 
-_ABSENT = object()
 _MOST_SHAPES = 10_000  # of objects in which a name is missing: more are another format
 _MOST_NAMES = 200  # of an object that is looked at: others are maps, whose names are free
 _MOST_TRIES = 200_000  # pairs of names that are compared

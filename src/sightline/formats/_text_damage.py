@@ -175,19 +175,19 @@ def is_nearly(word: str, known: str) -> bool:
     if len(word) == len(known):
         return head + tail == len(known) - 1
     part = abs(len(word) - len(known))
-    if _is_doubled(word, known, part) or _is_cut_off(word, known, head):
+    is_long = part >= 3 and len(word) > len(known)
+    if (is_long and _has_part_twice(word, known, part)) or _is_cut_off(word, known, head):
         return True
     if head + tail < common or len(known) < part + 5:
         return False
     if len(word) < len(known):
         return bool(head and tail) or (part <= 2 and len(known) > 5)
+    return _has_part_twice(word, known, part)
+
+
+def _has_part_twice(word: str, known: str, part: int) -> bool:
+    """Whether a word is a known one of which a part of so many characters stands twice."""
     return any(word == known[: at + part] + known[at:] for at in range(len(known) - part + 1))
-
-
-def _is_doubled(word: str, known: str, part: int) -> bool:
-    """Whether a word is a known one of which a part of several characters stands twice."""
-    places = range(len(known) - part + 1) if part >= 3 and len(word) > len(known) else ()
-    return any(word == known[: at + part] + known[at:] for at in places)
 
 
 def _is_cut_off(word: str, known: str, head: int) -> bool:

@@ -124,35 +124,30 @@ def _find_behind_set_up(run: Run) -> pl.DataFrame:
     """
     columns = ["rank", "kind", "start_ns", "end_ns"]
     ops = run.table("device_ops", columns).sort("start_ns", "end_ns")
-    reached = pl.col("end_ns").cum_max().shift(1)
-    pause = pl.col("start_ns") - reached
-    longest = ops.with_columns(reached=reached, pause=pause).filter(pause == pause.max()).head(1)
-    since, until = ops.get_column("start_ns").min(), ops.get_column("end_ns").max()
-    parts = longest.select(
+    since, until = pl.lit(ops.get_column("start_ns").min()), pl.lit(ops.get_column("end_ns").max())
+    pause = pl.col("start_ns") - pl.col("end_ns").cum_max().shift(1)
+    longest = ops.with_columns(pause=pause).filter(pl.col("pause") == pl.col("pause").max()).head(1)
+    parts = longest.filter(100 * pl.col("pause") >= _LEAST_PAUSE_PCT * (until - since)).select(
         "rank",
         "start_ns",
-        end_ns=pl.lit(until, pl.Int64),
+        end_ns=until.cast(pl.Int64),
         host_start_ns="start_ns",
-        host_end_ns=pl.lit(until, pl.Int64),
+        host_end_ns=until.cast(pl.Int64),
         source=pl.lit(FOUND_ON_DEVICE),
         steps=pl.lit(0, pl.Int64),
         step_ns=pl.lit(0, pl.Int64),
-        since=pl.lit(since, pl.Int64),
-        until=pl.lit(until, pl.Int64),
-        paused_ns="pause",
+        since=since.cast(pl.Int64),
+        until=until.cast(pl.Int64),
     )
-    kernels = ops.filter(~pl.col("kind").is_in(["memcpy", "memset"]))
-    length = pl.col("end_ns") - pl.col("start_ns")
-    begins = find_largest(longest, "start_ns")
-    before = kernels.filter(pl.col("start_ns") < begins)
-    behind = kernels.height - before.height
-    short = 100 * sum_column(before.select(ns=length), "ns")
-    if behind < _LEAST_KERNELS_BEHIND or short > _MOST_BEFORE_PCT * sum_column(
-        kernels.select(ns=length), "ns"
-    ):
-        return parts.clear().drop("paused_ns")
-    whole = pl.col("until") - pl.col("since")
-    return parts.filter(100 * pl.col("paused_ns") >= _LEAST_PAUSE_PCT * whole).drop("paused_ns")
+    kernels = ops.filter(~pl.col("kind").is_in(["memcpy", "memset"])).select(
+        ns=pl.col("end_ns") - pl.col("start_ns"),
+        is_before=pl.col("start_ns") < find_largest(longest, "start_ns"),
+    )
+    before = kernels.filter("is_before")
+    is_set_up = kernels.height - before.height >= _LEAST_KERNELS_BEHIND and 100 * sum_column(
+        before, "ns"
+    ) <= _MOST_BEFORE_PCT * sum_column(kernels, "ns")
+    return parts if is_set_up else parts.clear()
 
 
 def _happens_once(run: Run, parts: pl.DataFrame, side: str) -> bool:

@@ -29,19 +29,20 @@ def weigh(sums: Sequence[Sequence[float]], totals: Sequence[float]) -> tuple[flo
     lengths = parts[0]
     best: tuple[float, Array] | None = None
     count = parts.shape[1]
+    equal = np.full(count, whole[0] / lengths.sum())
     for size in range(count, 0, -1):
         for chosen in combinations(range(count), size):
             weights = _solve(parts, whole, list(chosen))
             if (weights < 0).any():
                 continue
             miss = float(((parts @ weights - whole) ** 2).sum())
-            miss += _RIDGE * float((((weights - whole[0] / lengths.sum()) * lengths) ** 2).sum())
+            miss += _RIDGE * float((((weights - equal) * lengths) ** 2).sum())
             if best is None or miss < best[0]:
                 best = miss, weights
-    weights = np.full(count, whole[0] / lengths.sum()) if best is None else best[1]
+    weights = equal if best is None else best[1]
     covered = float(weights @ lengths)
     if covered <= 0:
-        return tuple(float(w) for w in np.full(count, whole[0] / lengths.sum()))
+        return tuple(float(w) for w in equal)
     return tuple(float(w) for w in weights * whole[0] / covered)
 
 

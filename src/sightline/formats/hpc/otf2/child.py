@@ -103,7 +103,7 @@ def main(archive: str, folder: str) -> int:
         definitions = reader.definitions
         places = {location: at for at, location in enumerate(definitions.locations)}
         rows = _Rows(int(reader.timer_resolution), Ranks(definitions, places))
-        devices = [_kind(location) in _ACCELERATORS for location in definitions.locations]
+        devices = [_is_device(location) for location in definitions.locations]
         damage = None
         try:
             for location, event in reader.events:
@@ -175,11 +175,11 @@ def _stays_on_devices(event: Any) -> bool:
         other = event.win.location(event.remote)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return False
-    return _kind(other) in _ACCELERATORS
+    return _is_device(other)
 
 
-def _kind(location: Any) -> str:
-    return str(location.type).rpartition(".")[2]
+def _is_device(location: Any) -> bool:
+    return str(location.type).rpartition(".")[2] in _ACCELERATORS
 
 
 def _describe(location: Any) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def _describe(location: Any) -> dict[str, Any]:
         "name": location.name,
         "group": group.name,
         "group_id": id(group),
-        "is_gpu": _kind(location) in _ACCELERATORS,
+        "is_gpu": _is_device(location),
     }
 
 
