@@ -90,7 +90,7 @@ def test_lists(tmp_path: Path) -> None:
         (("--expect", "gpus=eight"), "'eight' in 'gpus=eight' is not a number"),
         (("--fleet=-oProxyCommand=x",), "is not the name of a host"),
         (("--fleet", "node[1-x]"), "is not the name of a host"),
-        (("--fleet", "node[1-]-2,[-]"), "is not a range"),
+        (("--fleet", "node[1-]-2,[-]"), "is not the name of a host"),
         (("--fleet", "node[1-99999]"), "10,000 hosts at most"),
         (("--fleet", ","), "no host is named"),
     ],
@@ -104,6 +104,7 @@ def test_hosts_as_slurm_lists_them() -> None:
     assert expand_hosts("node[08-10,12]-ib,login1,me@a.b") == [
         "node08-ib", "node09-ib", "node10-ib", "node12-ib", "login1", "me@a.b"
     ]  # fmt: skip
+    assert expand_hosts("[1-2][8-9]") == ["18", "19", "28", "29"]
     with pytest.raises(RequestError):
         expand_hosts("a b")
 

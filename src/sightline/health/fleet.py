@@ -7,8 +7,10 @@ import re
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
+from sightline.core.host_lists import expand_host_list
 from sightline.errors import RequestError
 
 _AT_ONCE = 32  # ssh clients beside each other
@@ -16,42 +18,21 @@ _LIMIT_S = 120
 _MOST_HOSTS = 10_000
 # A host's name, perhaps with a user; nothing that ssh could take for an option.
 _HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_RANGE = re.compile(r"([A-Za-z0-9_.@-]*)\[([\d,-]+)\]([A-Za-z0-9_.-]*)")
 
 
 def expand_hosts(text: str) -> list[str]:
     """Names of a list as Slurm writes it: node[01-03,7],login1. Raises RequestError."""
-    hosts: list[str] = []
-    for part in re.findall(r"[^,\[\]]*(?:\[[^\]]*\][^,\[\]]*)?", text):
-        if not part:
-            continue
-        found = _RANGE.fullmatch(part)
-        for host in _expand_range(found) if found else [part]:
-            if not _HOST.fullmatch(host):
-                raise RequestError(
-                    f"'{host}' is not the name of a host", hint="--fleet node[01-16],login1"
-                )
-            hosts.append(host)
-            if len(hosts) > _MOST_HOSTS:
-                raise RequestError(f"a fleet has {_MOST_HOSTS:,} hosts at most")
+    hosts = list(islice(expand_host_list(text), _MOST_HOSTS + 1))
+    if len(hosts) > _MOST_HOSTS:
+        raise RequestError(f"a fleet has {_MOST_HOSTS:,} hosts at most")
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise RequestError(
+                f"'{host}' is not the name of a host", hint="--fleet node[01-16],login1"
+            )
     if not hosts:
         raise RequestError("no host is named", hint="--fleet node[01-16],login1")
     return list(dict.fromkeys(hosts))
-
-
-def _expand_range(found: re.Match[str]) -> list[str]:
-    names = []
-    for item in found[2].split(","):
-        first, _, last = item.partition("-")
-        if not first.isdecimal() or (last and not last.isdecimal()):
-            raise RequestError(f"'{item}' is not a range of numbers", hint="--fleet node[01-16]")
-        end = int(last or first)
-        if end - int(first) > _MOST_HOSTS:
-            raise RequestError(f"a fleet has {_MOST_HOSTS:,} hosts at most")
-        names += [
-            f"{found[1]}{number:0{len(first)}d}{found[3]}" for number in range(int(first), end + 1)
-        ]
-    return names
 
 
 def ask_fleet(hosts: Sequence[str], by: str, words: Sequence[str]) -> list[dict[str, Any]]:

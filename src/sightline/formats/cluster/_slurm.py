@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
+from sightline.core.host_lists import expand_host_list
 from sightline.core.model.declare import Quality
 from sightline.core.units import INT64_MAX
 from sightline.formats.cluster._jobs import read_real, read_whole, read_word
@@ -87,30 +88,7 @@ def count_gres(text: object) -> int | None:
 
 def expand_hosts(text: object) -> list[str]:
     """Names in 'node[0201-0203,7],login1'; what is not a list is one name."""
-    found: list[str] = []
-    for part in re.findall(r"[^,\[\]]*(?:\[[^\]]*\][^,\[\]]*)*", read_word(text) or ""):
-        for name in _expand_part(part):
-            found.append(name)
-            if len(found) >= _MOST_NODES:
-                return found
-    return found
-
-
-def _expand_part(part: str) -> Iterator[str]:
-    """Names of one part; of several brackets the first is expanded, and then the rest."""
-    found = re.match(r"^([^\[]*)\[([^\]]*)\](.*)$", part)
-    if found is None:
-        if part.strip():
-            yield part.strip()
-        return
-    head, inside, tail = found.groups()
-    for span in inside.split(","):
-        first, dash, last = span.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
-            continue
-        stop = int(last) if dash else int(first)
-        for number in range(int(first), min(stop, int(first) + _MOST_NODES) + 1):
-            yield from _expand_part(f"{head}{number:0{len(first)}d}{tail}")
+    return list(islice(expand_host_list(read_word(text) or ""), _MOST_NODES))
 
 
 def read_state(text: object) -> str | None:
