@@ -46,6 +46,21 @@ def test_blocks_that_are_over_at_once_need_more_work_first(
     assert "__launch_bounds__" in (found.fix or "")
 
 
+CLOCK = "sm__cycles_elapsed.avg.per_second"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "is_told"), [(1600, True), (160, False)], ids=["50 instructions", "500 instructions"]
+)  # fmt: skip
+def test_threads_with_work_enough_need_room_alone(
+    tmp_path: Path, blocks: int, *, is_told: bool
+) -> None:
+    """10,000 cycles with an instruction in 0.2 of them, for 40 or 4 warps of each scheduler."""
+    run = profiled(tmp_path, METRICS | {WAVES: 5.0, CLOCK: 1e9}, blocks=blocks)
+    (found,) = answers(run, RULE)
+    assert ("several items first" in (found.fix or "")) == is_told
+
+
 @pytest.mark.parametrize(
     "change",
     [{REGISTERS: 40.0}, {ISSUE: 0.6}, {REGISTERS: None}],

@@ -2,7 +2,8 @@
 
 Symptom
     Launches of one kernel over the same number of threads, in blocks of different shapes, of which
-    one is much slower than the other.
+    one is much slower than the other. The number may differ by what a last block, in each
+    direction of the grid, has too many of.
 
 Why it hurts
     The shape decides which addresses the threads of a warp touch together, how many blocks an SM
@@ -29,7 +30,9 @@ References
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
 from statistics import median
 
 from sightline.core.model.declare import Finding, Rule, make_price
@@ -41,7 +44,6 @@ from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.profiled import NOTE_PCT
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import TIME
-from sightline.roofline.launch import count_blocks, count_threads
 
 RULE = Rule(
     "ncu-block-shape",
@@ -52,20 +54,58 @@ TIMES = 1.2
 Shape = tuple[int, int, int]
 
 
+@dataclass(frozen=True)
+class _Launch:
+    """The blocks of a launch, and how many of them its grid has in each direction."""
+
+    block: Shape
+    grid: Shape
+
+    @property
+    def threads(self) -> int:
+        """Threads of the whole launch."""
+        return prod(self.block) * prod(self.grid)
+
+
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel that was launched in several shapes."""
     every = [c for c in load_cases(run, (TIME,), "--section LaunchStats") if c.facts.ns]
     total = sum(c.time_ns for c in every) or 1.0
-    alike: dict[tuple[str, int], dict[Shape, list[Case]]] = defaultdict(lambda: defaultdict(list))
+    by_name: dict[str, list[tuple[_Launch, Case]]] = defaultdict(list)
     for case in every:
-        shape = _read_shape(case)
-        blocks, threads = count_blocks(case.facts), count_threads(case.facts)
-        if shape is not None and blocks and threads:
-            alike[case.facts.row["name"] or "", blocks * threads][shape].append(case)
-    for (name, threads), shapes in alike.items():
-        found = _judge(name, threads, shapes, total, len(every))
-        if found is not None:
-            yield found
+        launch = _read_launch(case)
+        if launch is not None:
+            by_name[case.facts.row["name"] or ""].append((launch, case))
+    for name, cases in by_name.items():
+        for launch, shapes in _group_alike(cases):
+            found = _judge(name, launch.threads, shapes, total, len(every))
+            if found is not None:
+                yield found
+
+
+def _group_alike(
+    cases: Iterable[tuple[_Launch, Case]],
+) -> Iterator[tuple[_Launch, dict[Shape, list[Case]]]]:
+    """The launches over as many threads, by shape; each with the one over the fewest."""
+    groups: list[tuple[_Launch, dict[Shape, list[Case]]]] = []
+    for launch, case in sorted(cases, key=lambda row: row[0].threads):
+        shapes = next((shapes for first, shapes in groups if _is_alike(first, launch)), None)
+        if shapes is None:
+            shapes = defaultdict(list)
+            groups.append((launch, shapes))
+        shapes[launch.block].append(case)
+    yield from groups
+
+
+def _is_alike(one: _Launch, other: _Launch) -> bool:
+    """Whether two launches have as many threads, but for those too many of a last block."""
+    if abs(one.threads - other.threads) < max(prod(one.block), prod(other.block)):
+        return True
+    return all(
+        abs(one.block[k] * one.grid[k] - other.block[k] * other.grid[k])
+        < max(one.block[k], other.block[k])
+        for k in range(3)
+    )
 
 
 def _judge(
@@ -111,9 +151,13 @@ def _judge(
     )
 
 
-def _read_shape(case: Case) -> Shape | None:
-    x, y, z = (case.facts.row.get(f"block_{axis}") for axis in "xyz")
-    return None if x is None or y is None or z is None else (x, y, z)
+def _read_launch(case: Case) -> _Launch | None:
+    row = case.facts.row
+    block = tuple(row.get(f"block_{axis}") or 0 for axis in "xyz")
+    grid = tuple(row.get(f"grid_{axis}") or 0 for axis in "xyz")
+    if len(block) != 3 or len(grid) != 3 or not all((*block, *grid)):
+        return None
+    return _Launch(block, grid)
 
 
 def _name(shape: Shape) -> str:

@@ -33,11 +33,12 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_ns
+from sightline.diagnosis.kernel_bounds import ISSUE as ISSUE_SLOTS
 from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
-from sightline.roofline.facts import TIME
-from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.facts import CYCLES, SM_CLOCK, TIME
+from sightline.roofline.launch import METRICS, count_blocks, count_threads, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
 RULE = Rule(
@@ -47,6 +48,10 @@ ISSUE = 0.6
 # A wave of blocks that load once from device memory takes over 1 µs (`ncu-short-blocks`); three of
 # them are ours.
 SHORT_NS, LEAST_WAVES = 3_000, 4.0
+# A thread that executes more than this has work enough: addresses, a bounds check and a reduction
+# of a block take about a hundred instructions (92 and 667 in two reports; ours between them).
+FEW_INSTRUCTIONS = 200.0
+WARP = 32
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _FIX = {
     "registers": "lower the registers per thread (__launch_bounds__, smaller tiles)",
@@ -80,17 +85,38 @@ def _advise(hit: Hit) -> str:
     ns, waves = hit.case.facts.ns, hit.case.get(WAVES_PER_SM)
     if not ns or not waves or waves < LEAST_WAVES or ns / waves > SHORT_NS:
         return room
+    executed = _count_instructions(hit.case)
+    if executed is not None and executed > FEW_INSTRUCTIONS:
+        return room
     return (
         f"give each thread several items first (a grid-stride loop): a block lives "
         f"{format_ns(round(ns / waves))}, not much more than its loads take; then {room}"
     )
 
 
+def _count_instructions(case: Case) -> float | None:
+    """Instructions that each warp executes: issued ones a scheduler, over its warps.
+
+    None where the clock, the schedulers' use or the SMs are not known.
+    """
+    facts = case.facts
+    clock, seconds, issue = facts.sm_clock, facts.seconds, case.get(_ISSUE)
+    percent = case.use(ISSUE_SLOTS)
+    used = issue if issue is not None else None if percent is None else percent / 100
+    blocks, threads, sms = count_blocks(facts), count_threads(facts), facts.device.get("sm_count")
+    known = read_limits_and_launch(facts)
+    if not (clock and seconds and used and blocks and threads and sms and known):
+        return None
+    warps: float = blocks * -(-threads // WARP) / (sms * known[0].schedulers)
+    executed: float = used * clock * seconds / warps
+    return executed
+
+
 check = judge_kernels(
     RULE,
     _hit,
     metrics=(*METRICS, _ISSUE),
-    more=(WAVES_PER_SM, TIME),
+    more=(WAVES_PER_SM, TIME, CYCLES, SM_CLOCK),
     record="--section Occupancy --section SchedulerStats",
     fix=_advise,
     verify="sightline stats occupancy AFTER: theoretical_pct, and speed_of_light to see if it "
