@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from sightline.errors import (
     DamagedError,
@@ -36,6 +35,9 @@ from sightline.errors import (
     UnknownFormatError,
 )
 from sightline.version import __version__ as __version__
+
+# Checkers take this name for true; typing's own costs more to import than all else here.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from sightline.core.model.declare import Finding
