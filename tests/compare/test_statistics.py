@@ -21,7 +21,9 @@ from sightline.compare.statistics import (
 )
 
 
-def _compare(before: list[list[float]], after: list[list[float]], *more: Floor) -> Difference:
+def _compare(
+    before: list[list[float]], after: list[list[float]], *more: Floor | None
+) -> Difference:
     one, other = ([measure_spread(run) for run in side] for side in (before, after))
     return compare_runs(one, other, *more)
 
@@ -94,6 +96,17 @@ def test_one_run_with_a_floor_is_judged_by_it() -> None:
     found = _compare([[100.0]], [[110.0]], floor)
     assert found.is_significant
     assert found.p_value == pytest.approx(2 * stats.t.sf(math.log(1.1) / (0.01 * 2**0.5), 10))
+
+
+def test_steps_that_grow_are_compared_by_where_they_lie() -> None:
+    """4, 5 … 18 ms against 1.5 ms: each step is shorter, though the steps vary by more."""
+    guess = Floor(0.072**2, 30)
+    growing, flat = [float(n) for n in range(4, 19)], [1.5, 1.4] * 8
+    seen = _compare([growing], [flat], None, guess)
+    assert seen.level == "guess" and seen.is_significant
+    # Where they begin as short as the others are, the two recordings say nothing.
+    hidden = _compare([[float(n) for n in range(1, 19)]], [[3.5, 3.4] * 8], None, guess)
+    assert hidden.level == "steps" and not hidden.is_significant
 
 
 def test_few_steps_and_one_run_are_not_judged() -> None:

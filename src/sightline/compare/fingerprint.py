@@ -61,6 +61,8 @@ def write_fingerprint(sample: Sample) -> bytes:
             "mean_ns": length.mean,
             "apart": _round(length.apart),
             "together": _round(length.together),
+            "low": length.low,
+            "high": length.high,
         },
         "run": {
             "has_device": sample.has_device,
@@ -238,7 +240,9 @@ def _parse(data: dict[str, Any], name: str) -> Sample:
         raise ValueError(f"it is not a {SCHEMA}")
     run, steps, facts = data["run"], data["steps"], data["facts"]
     length = Spread(
-        int(steps["count"]), *(float(steps[k]) for k in ("mean_ns", "apart", "together"))
+        int(steps["count"]),
+        *(float(steps[k]) for k in ("mean_ns", "apart", "together")),
+        *(None if (ns := steps.get(k)) is None else float(ns) for k in ("low", "high")),
     )
     count = int(run["count"])
     if min(count, length.count, int(run["devices"])) < 1:

@@ -67,20 +67,31 @@ class Spread:
     """What the tests need of a run's values, one a step, in any unit.
 
     `apart` is the sum of their squared deviations from `mean`, `together` that of the products of
-    the deviations of neighbors.
+    the deviations of neighbors. Nine of ten values are at least `low`, and nine of ten at most
+    `high`; None where that was not kept.
     """
 
     count: int
     mean: float
     apart: float = 0.0
     together: float = 0.0
+    low: float | None = None
+    high: float | None = None
 
 
 def measure_spread(values: Sequence[float]) -> Spread:
     """The spread of a run's values, in the order of its steps; at least one."""
-    mean = fmean(values)
+    mean, ordered = fmean(values), sorted(values)
     rest = [x - mean for x in values]
-    return Spread(len(values), mean, sum(map(mul, rest, rest)), sum(map(mul, rest[1:], rest)))
+    out = len(ordered) // 10
+    return Spread(
+        len(values),
+        mean,
+        sum(map(mul, rest, rest)),
+        sum(map(mul, rest[1:], rest)),
+        ordered[out],
+        ordered[-1 - out],
+    )
 
 
 def compare_runs(
@@ -92,7 +103,8 @@ def compare_runs(
     """Two sides, each a list of runs, each the spread of its steps' values (positive).
 
     `guess` counts where one run a side is there, and no floor, unless the steps of the two vary by
-    more than they differ by.
+    more than they differ by. Steps that grow vary by much, and do not where nine of ten of one run
+    are longer than nine of ten of the other.
     """
     means = [[run.mean for run in side] for side in (before, after)]
     if not all(side and all(m > 0 for m in side) for side in means):
@@ -107,9 +119,17 @@ def compare_runs(
         return _judge(shift, error, between.freedom, "runs")
     within = _compare_steps(before[0], after[0])
     apart = None if within is None else _judge(shift, *within, "steps")
-    if guess is None or (apart is not None and not apart.is_significant):
+    is_within = apart is not None and not apart.is_significant
+    if guess is None or (is_within and not _are_apart(before[0], after[0])):
         return apart or Difference(math.exp(shift))
     return _judge(shift, 2 * guess.variance, guess.freedom, "guess")
+
+
+def _are_apart(one: Spread, other: Spread) -> bool:
+    """Whether nine of ten values of one run are above nine of ten of the other."""
+    if one.low is None or one.high is None or other.low is None or other.high is None:
+        return False
+    return one.low > other.high or other.low > one.high
 
 
 def guess_floor(idle: Sequence[float]) -> Floor:
