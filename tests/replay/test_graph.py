@@ -9,6 +9,7 @@ import pytest
 
 import sightline
 from support.simulated import WITH_DEVICE, simulated
+from support.traces import kernel, launched, opened
 from synth_nsys import Export
 
 
@@ -45,3 +46,18 @@ def test_pages_follow_who_touched_them(tmp_path: Path) -> None:
         run.ask("critical_path").group_by("part").agg(pl.col("duration_ns").sum()).iter_rows()
     )
     assert parts["CPU code between calls"] >= 4_800_000
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "follows"), [(30, True), (995, False)], ids=["idle by then", "still at work"]
+)
+def test_the_first_call_follows_work_of_before_the_recording(
+    tmp_path: Path, ends_at: int, *, follows: bool
+) -> None:
+    """The device had been done for 970 µs before the first recorded call: the host's own time."""
+    work = [kernel("earlier", 0, ends_at), *launched(1_000, kernel("next", 1_010, 20))]
+    nodes = opened(tmp_path, work).ask("dependencies")
+    earlier = nodes.row(by_predicate=pl.col("name") == "earlier", named=True)
+    first = nodes.row(by_predicate=pl.col("kind") == "call", named=True)
+    assert first["prev"] == (earlier["node"] if follows else None)
+    assert first["prev_lag_ns"] == (970_000 if follows else None)

@@ -3,7 +3,8 @@
 Nodes are host calls, ends of host calls that wait ("finish"), and device operations. Each starts
 at the latest of up to three moments, plus what the recording leaves unexplained (`residual_ns`):
 
-prev    host: the call of this device's threads that ended last; device: the operation before it
+prev    host: the call of this device's threads that ended last, or the work from before the
+        recording that the device was done with before the first; device: the operation before it
         on its stream; finish: the begin of its own call
 launch  device: the begin of its launch call; finish: the start of the operation that made room
         in a full queue
@@ -121,7 +122,9 @@ def _list_nodes(
     kind = ops.schema["kind"]
     return pl.concat(
         [
-            _make_host_nodes(split, polled).with_columns(kind=pl.lit("call", kind)),
+            _follow_earlier(_make_host_nodes(split, polled), ops).with_columns(
+                kind=pl.lit("call", kind)
+            ),
             _make_finish_nodes(waits).with_columns(kind=pl.lit("finish", kind)),
             _make_op_nodes(_follow_touch(ops, split), calls, collectives),
         ],
@@ -230,6 +233,35 @@ def _make_host_nodes(calls: pl.DataFrame, polled: pl.DataFrame) -> pl.DataFrame:
         wait_lag_ns=pl.col("start_ns") - pl.col("target_end"),
         wait_by=pl.when(waited).then(pl.lit("timing", _WAIT_BY)),
         turn=pl.lit(2, pl.Int8),
+    )
+
+
+def _follow_earlier(host: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
+    """The first call of a device's threads, behind work that was launched before the recording.
+
+    Only where the device had nothing to do by then: what the host did meanwhile it did without a
+    call, as between any two.
+    """
+    device = ["rank", "device_id"]
+    rows = host.get_column("prev_uid").is_null().arg_true()
+    if rows.is_empty() or not ops.get_column("call_id").null_count():
+        return host
+    first = host[rows].select(*device, "start_ns", row=pl.lit(rows)).sort("start_ns", "row")
+    first = first.unique(device, keep="first", maintain_order=True)
+    ended = (
+        ops.join(first.rename({"start_ns": "called_ns"}), on=device)
+        .filter(pl.col("start_ns") < pl.col("called_ns"))
+        .sort("end_ns", "device_op_id")
+        .unique(device, keep="last", maintain_order=True)
+        .filter(
+            pl.col("call_id").is_null() & (pl.col("end_ns") + LATE_NS < pl.col("called_ns")),
+        )
+    )
+    at = ended.get_column("row")
+    uid, lag = host.get_column("prev_uid"), host.get_column("prev_lag_ns")
+    return host.with_columns(
+        prev_uid=uid.scatter(at, ended.get_column("device_op_id") * 4 + OP),
+        prev_lag_ns=lag.scatter(at, ended.get_column("called_ns") - ended.get_column("end_ns")),
     )
 
 

@@ -14,7 +14,7 @@ from sightline.subjects.idle.rules._thinking import shorten_signature
 from support import exports, launch_samples
 from support.launch_samples import LOADING, MAIN
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import TID, Event, call, kernel, launched, op, opened, opened_ranks, step
+from support.traces import TID, Event, call, copy, kernel, launched, op, opened, opened_ranks, step
 from synth_nsys import Export, gtid
 
 
@@ -371,3 +371,26 @@ def test_allocations_in_stream_order_after_each_synchronization(tmp_path: Path) 
         export.api("cudaStreamSynchronize", at + 2_020_000, at + 4_910_000, 0)
     (found,) = answers(exports.opened(tmp_path, export), "host-late")
     assert "cudaMemPoolAttrReleaseThreshold" in (found.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("size", "is_input"), [(154_000_000, True), (4_000, False)], ids=["a batch", "an index"]
+)
+def test_a_pause_that_ends_with_the_next_batch(
+    tmp_path: Path, size: int, *, is_input: bool
+) -> None:
+    """What the host did for 960 µs is not recorded; what it sends then is."""
+    run = opened(
+        tmp_path,
+        [
+            kernel("earlier", 0, 30),
+            launched(1_000, copy("Memcpy HtoD (Pageable -> Device)", 1_010, 400, size)),
+            launched(1_420, kernel("a", 1_430, 100)),
+            launched(1_440, kernel("b", 1_530, 100)),
+        ],
+    )
+    (found,) = answers(run, "host-late")
+    assert (found.title == "The GPU waits for its next input") == is_input
+    assert ("num_workers" in (found.fix or "")) == is_input
+    assert any("154.0 MB the first" in line for line in found.evidence) == is_input
+    assert found.gain_ns and found.gain_ns > 700_000  # all but a usual time between calls

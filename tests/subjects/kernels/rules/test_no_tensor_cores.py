@@ -52,6 +52,20 @@ def test_a_product_of_known_shape_is_no_faster_than_its_bytes(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("name", "blocks", "is_large"),
+    [(PLAIN, 640, True), (PLAIN, 40, False), ("ampere_sgemm_32x32_sliced1x4_tn", 640, False)],
+    ids=["tiles for all", "40 of 108 busy", "small tiles"],
+)
+def test_large_products_of_unknown_shape_are_surer(
+    tmp_path: Path, name: str, blocks: int, *, is_large: bool
+) -> None:
+    work = queued((name, 800), grid=[blocks, 1, 1], block=[128, 1, 1])
+    run = opened(tmp_path, work, deviceProperties=[{"id": 0, "name": A100, "numSms": 108}])
+    (found,) = answers(run, RULE)
+    assert found.confidence == ("medium" if is_large else "low")
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "volta_scudnn_128x64_relu_small_nn_v1",

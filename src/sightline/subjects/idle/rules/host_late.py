@@ -49,7 +49,12 @@ from sightline.diagnosis.build import Advice, Evidence, Loss, keep_notable, make
 from sightline.diagnosis.gaps import LOOK_PCT, NO_RANGE, Claim, claim_gaps
 from sightline.diagnosis.ranking import NARROW
 from sightline.replay.replay import shorten_calls, shorten_thinking
-from sightline.subjects.idle.rules._loading import LOAD_AHEAD
+from sightline.subjects.idle.rules._loading import (
+    LOAD_AHEAD,
+    PREPARES_INPUT,
+    advise_input,
+    find_input,
+)
 from sightline.subjects.idle.rules._thinking import (
     OWN_CODE,
     describe_thinking,
@@ -153,12 +158,17 @@ def _describe(run: Run, mine: Claim, runtime: Runtime | None) -> Iterator[Findin
     loads = _is_next_batch(run, mine)
     if loads:
         lines = [*lines, _HANDS_OVER]
+    feeds = None if runtime or place or loads else find_input(run, mine)
+    if feeds:
+        lines = [*lines, feeds]
 
     title = _name(runtime.deed if runtime else None, place)
     if runtime:
         fix = runtime.avoid
     elif loads:
         title, fix = "Waiting for the DataLoader", LOAD_AHEAD
+    elif feeds and not on_its_own:
+        title, fix = PREPARES_INPUT, advise_input(run, NO_RANGE in lines, _name_how(run))
     elif on_its_own:
         title, fix = _ON_ITS_OWN, (_KEEP_PAGES if managed else "") + _shorten_own(run)
     elif variants and variants.nothing:

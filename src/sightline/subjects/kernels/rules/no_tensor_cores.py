@@ -14,7 +14,8 @@ Evidence
     entry in the table of GPUs (docs/roofline.md), else of its compute capability. The gain is a
     replay in which these kernels take the ratio of the two peaks, but no less than reading and
     writing products of recorded shapes takes: an upper bound, since small products never reach a
-    peak.
+    peak. Of unrecorded shapes that is of low confidence, unless most of the time is in large
+    ones: tiles of at least 64 × 64, of which every multiprocessor has one, for 100 µs or more.
 
 Threshold
     What could be saved is over 5 % of the window (TraceLens agent, 2026-08). A note where that is
@@ -46,6 +47,7 @@ from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, abstain, build_finding
 from sightline.roofline.rates import compare_rates
+from sightline.subjects.kernels.rules._launches import list_filled
 from sightline.subjects.kernels.rules._operators import add_owners, select_calls
 from sightline.subjects.kernels.rules._shared import find_shorter_kernels, list_kernels
 
@@ -58,6 +60,10 @@ _LEAST_RATIO = 1.5
 # Of the kernel time, for a note where nothing is gained today. Ours: a fifth of it is worth knowing
 # before the host is made faster.
 NOTED_PCT = 20.0
+# Ours: in an eighth of it a multiprocessor still fills its pipeline many times over, and a product
+# with fewer rows than 64 gets smaller tiles and waits for its bytes.
+_LARGE_NS, _LARGE_TILE = 100_000, 64
+_TILE = r"_(\d{2,3})x(\d{2,3})(?:x\d+)?_"
 _NEUTRAL = "use 16-bit inputs, or TF32 where the GPU has it; sizes that are multiples of 8"
 _NATIVE = (
     "let the library use them: cublasGemmEx with CUBLAS_COMPUTE_32F_FAST_TF32 or bf16 inputs, "
@@ -89,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
     has_tf32 = bool(known.get_column("tf32").all())
     has_bf16 = bool(known.get_column("bf16").all())
     limited = _limit_by_memory(run, known.with_columns(factor=1 / pl.col("ratio")))
-    shaped = limited.filter(pl.col("shaped")).get_column("length").sum()
+    fed = limited.filter(pl.col("shaped") | _is_large(run, limited)).get_column("length").sum()
     pytorch = _advise(has_tf32, has_bf16)
     fix = choose_fix(
         run,
@@ -108,8 +114,8 @@ def check(run: Run) -> Iterator[Finding]:
         cause=_explain(has_tf32, has_bf16),
         fix=fix,
         sources=("NVIDIA's datasheets, dense rates: docs/roofline.md",),
-        # Of products of unknown shape nothing says that tensor cores could be fed.
-        confidence="medium" if 2 * shaped > limited.get_column("length").sum() else "low",
+        # Of small products of unknown shape nothing says that tensor cores could be fed.
+        confidence="medium" if 2 * fed > limited.get_column("length").sum() else "low",
         is_bound=True,
     )
     yield from _remark(run, limited, fix) if found is None else (found,)
@@ -166,6 +172,24 @@ def _limit_by_memory(run: Run, plain: pl.DataFrame) -> pl.DataFrame:
         factor=pl.max_horizontal("factor", pl.col("least").clip(upper_bound=1.0)),
         shaped=pl.col("least").is_not_null(),
     ).drop("owner", "least")
+
+
+def _is_large(run: Run, plain: pl.DataFrame) -> pl.Series:
+    """Which launches are of products so large that tensor cores can be fed, by tile and grid."""
+    filled = list_filled(run).select("device_op_id", "blocks", "sm_count")
+    tiles = pl.col("name").str.extract_groups(_TILE)
+    sides = [tiles.struct.field(k).cast(pl.Int64, strict=False) for k in ("1", "2")]
+    return (
+        plain.join(filled, on="device_op_id", how="left", maintain_order="left")
+        .select(
+            is_large=(
+                (pl.min_horizontal(sides) >= _LARGE_TILE)
+                & (pl.col("blocks") >= pl.col("sm_count"))
+                & (pl.col("length") >= _LARGE_NS)
+            ).fill_null(value=False)
+        )
+        .to_series()
+    )
 
 
 def _explain(has_tf32: bool, has_bf16: bool) -> str:
