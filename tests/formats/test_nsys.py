@@ -773,6 +773,14 @@ def test_launches_without_kernels(tmp_path: Path, name: str, value: str, said: s
     assert said in why["text"]
 
 
+@pytest.mark.parametrize(("platform", "is_said"), [("Windows", True), ("L4X", False)])
+def test_the_driver_of_windows(tmp_path: Path, platform: str, *, is_said: bool) -> None:
+    e = small()
+    e.add("TARGET_INFO_SYSTEM_ENV", name="SoftwarePlatform", value=platform)
+    kinds = {x["kind"] for x in list_limits(opened(e, tmp_path))}
+    assert ("windows_driver" in kinds) == is_said
+
+
 @pytest.mark.parametrize(("own", "is_said"), [(None, True), ("solver", False)])
 def test_a_recorded_launcher_of_a_job(tmp_path: Path, own: str | None, is_said: bool) -> None:
     """`nsys profile mpirun …`, whose ranks made no call that was seen."""

@@ -153,7 +153,7 @@ def test_answers_are_those_of_the_export(
     """Every table, analysis and finding, of the report and of its export."""
     monkeypatch.setattr(reading, "ReportDatabase", AsExported)
     # The machine's driver and kernel are told in exports alone.
-    monkeypatch.setattr(no_device, "_read_system", lambda db: {})
+    monkeypatch.setattr(no_device, "read_system", lambda db: {})
     monkeypatch.setenv("SIGHTLINE_CACHE", str(tmp_path))
     ours, theirs = sightline.open(str(path)), sightline.open(str(path.with_suffix(".sqlite")))
     for table in registry.list_names("tables"):

@@ -11,6 +11,7 @@ import sightline
 from sightline.core.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
 from support.traces import call, kernel, launched, opened
+from synth_nsys import Export
 
 BEFORE = launched(-20, kernel("before", 0, 100))
 AFTER = kernel("after", 1_000, 50)
@@ -174,3 +175,17 @@ def test_queued_work_that_waits_for_milliseconds(tmp_path: Path, wait: int, gain
     ]
     assert bool(found.gain) == gains
     assert (found.severity == "info") == (not gains)
+
+
+def test_windows_hands_launches_over_together(tmp_path: Path) -> None:
+    """Launched at 20 µs, started at 1,000, and nothing else runs."""
+    export = Export("3.25.0")
+    export.add("TARGET_INFO_SYSTEM_ENV", name="SoftwarePlatform", value="Windows")
+    export.api("cudaLaunchKernel", 0, 5_000, 1)
+    export.kernel("before", 10_000, 100_000, 1)
+    export.api("cudaLaunchKernel", 20_000, 24_000, 2)
+    export.kernel("before", 1_000_000, 1_050_000, 2)
+    run = sightline.open(str(export.write(tmp_path / "run.sqlite")))
+    (found,) = answers(run, "gpu-idle")
+    assert found.title == "GPU idle: Windows' driver"
+    assert "WDDM" in found.summary and "cudaStreamQuery" in (found.fix or "")

@@ -62,7 +62,7 @@ def explain_no_device(db: Database, host: pl.DataFrame) -> Quality:
 
 
 def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
-    messages, system = _list_messages(db), _read_system(db)
+    messages, system = _list_messages(db), read_system(db)
     calls = host.filter(pl.col("layer").is_in(["runtime", "driver"]))
     names = calls.get_column("name").cast(pl.String)
     unknown = next((m for text in messages if (m := _UNKNOWN_DRIVER.search(text))), None)
@@ -187,6 +187,7 @@ def _list_messages(db: Database) -> list[str]:
     return texts.drop_nulls().to_list()
 
 
-def _read_system(db: Database) -> dict[str, str]:
+def read_system(db: Database) -> dict[str, str]:
+    """What a recording says of its machine, by name."""
     rows = db.rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"])
     return {str(name): str(value) for name, value in rows.iter_rows() if value is not None}

@@ -11,9 +11,10 @@ from sightline.core.redaction import hide_homes
 from sightline.formats.nvidia._nsys import target
 from sightline.formats.nvidia._nsys.database import Database
 from sightline.formats.nvidia._nsys.device import UNNAMED
-from sightline.formats.nvidia._nsys.no_device import explain_no_device, saw_no_cuda
+from sightline.formats.nvidia._nsys.no_device import explain_no_device, read_system, saw_no_cuda
 from sightline.formats.nvidia._nsys.program_error import find_program_error
 
+WINDOWS_DRIVER = "windows_driver"
 NEWEST_KNOWN = (3, 25)  # schema of nsys 2026.2
 _HARMLESS = re.compile(r"^No [\w ]+ events collected|^Scheduling information is absent")
 # What the profiler says of CPU samples, of other libraries' calls, of a symbol, or that it traces
@@ -233,6 +234,15 @@ def _device(
     found = _check_names(ops)
     if ops.is_empty():
         found.append(explain_no_device(db, host))
+    elif read_system(db).get("SoftwarePlatform") == "Windows":
+        found.append(
+            Quality(
+                WINDOWS_DRIVER,
+                "info",
+                "recorded on Windows: its display driver model (WDDM) collects launches and hands "
+                "them to the GPU together, so that work may start later than it was launched",
+            )
+        )
     if counts["without_device"]:
         found.append(
             Quality(

@@ -57,7 +57,10 @@ IDLE_PCT = 15.0
 _OWN_WORK = "host_pass"  # mostly the host's own work on unified memory
 _DRAWING = "drawing"  # not_started, beside calls that hand buffers to OpenGL and its like
 # What `sightline stats idle` calls causes that are told apart here.
-_AS_RECORDED = {"read_back": "unknown", _OWN_WORK: "unknown", _DRAWING: "not_started"}
+_WINDOWS = "Windows' driver"  # not_started, where launches are handed over in batches
+_AS_RECORDED = {
+    "read_back": "unknown", _OWN_WORK: "unknown", _DRAWING: "not_started", _WINDOWS: "not_started"
+}  # fmt: skip
 _WAITS = r"Synchronize|Memcpy"
 # Work that is queued starts within microseconds (launch latencies above): what waits for so long on
 # average waits for something that is not in the recording (ours).
@@ -97,6 +100,13 @@ _ADVICE = {
         "launched work does not start, although nothing recorded runs",
         "check for kernels that the profiler lost (record again, shorter or with larger buffers), "
         "another process on the GPU (nvidia-smi), a host callback or a driver lock",
+    ),
+    _WINDOWS: (
+        "launched work waits until Windows hands it to the GPU (WDDM collects launches), although "
+        "nothing recorded runs",
+        "replay chains of small kernels as a CUDA graph; cudaStreamQuery(stream) behind launches "
+        "that must start at once hands them over; turn on hardware-accelerated GPU scheduling in "
+        "Windows, or use a GPU without a display in TCC mode, or Linux",
     ),
     _DRAWING: (
         "launched work waits while the GPU draws, which is not in the recording (buffers are "
@@ -215,11 +225,14 @@ def _tell_pass(found: Finding, reading: HostPass) -> Finding:
 def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     if cause == "not_started" and 2 * _count_handovers(run) >= mine.gaps.height:
         cause = _DRAWING
+    elif cause == "not_started" and _hands_over_in_batches(run):
+        cause = _WINDOWS
     happens, fix = _ADVICE["left_out" if cause == "unknown" and _is_selection(run) else cause]
-    place = _name_waiting(mine) if cause == "not_started" else None
+    is_queued = cause in ("not_started", _WINDOWS)
+    place = _name_waiting(mine) if is_queued else None
     if place:
         happens, fix = place
-    unseen = cause == "not_started" and not place and mine.cost_ns >= UNSEEN_NS * mine.gaps.height
+    unseen = is_queued and not place and mine.cost_ns >= UNSEEN_NS * mine.gaps.height
     found = make_finding(
         run,
         RULE,
@@ -248,6 +261,11 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
     # what its end would gain nobody can say; nor how much of its reading the host only waits. Where
     # queued work waits for long, the GPU is most likely busy with something that is not there.
     return replace(found, severity="info", gain=None, method=None)
+
+
+def _hands_over_in_batches(run: Run) -> bool:
+    """Whether the machine's driver collects launches before the GPU gets them."""
+    return bool((run.table("quality").get_column("kind") == "windows_driver").any())
 
 
 def _count_handovers(run: Run) -> int:

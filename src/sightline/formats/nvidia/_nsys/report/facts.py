@@ -30,7 +30,12 @@ _TEXTS = {
 _MOST_LOST = 1 << 20  # names that are given to strings that are not there
 # Properties of the machine by their numbers; of the rest, much is about who owns it.
 _NICS = 910
-_SYSTEM_NAMES = {205: "NvDriverVersion", 611: "CudaDriverVersion", 618: "SoftwareReleaseVersion"}
+_SYSTEM_NAMES = {
+    205: "NvDriverVersion",
+    601: "SoftwarePlatform",
+    611: "CudaDriverVersion",
+    618: "SoftwareReleaseVersion",
+}
 # Clocks by their numbers in a report: up to 2025.6, and in the section of its own since.
 _RECORDING, _SYSTEM, _UTC, _LOCAL = 1, 3, 9, 10
 _NEW_SYSTEM, _NEW_UTC = 7, 11
