@@ -207,7 +207,7 @@ def _find_by_order(ops: pl.DataFrame) -> pl.DataFrame:
         ops.group_by(stream).agg(n=pl.len()).sort("n", *stream, descending=[True, False, False])
     )
     mine = ops.join(busiest.head(1), on=stream, how="semi", nulls_equal=True)
-    mine = mine.sort("start_ns", maintain_order=True)
+    mine = _skip_upload(mine.sort("start_ns", maintain_order=True))
     part = _find_repeating(mine)
     if part is None:
         # Copies before and behind the loop are more than its few kernels.
@@ -224,18 +224,44 @@ def _find_by_order(ops: pl.DataFrame) -> pl.DataFrame:
     once = match_names(whole, _ONCE).sum() >= starts.len() - 1
     low = not once or match < 100 - 100 * _BETTER
     begin = mine.get_column("start_ns").gather(starts)
+    # The last one, behind which no other begins, ends with its operations if they are all there.
+    if _is_whole(codes, int(starts[-1]), period):
+        ends = mine.get_column("end_ns").slice(int(starts[-1]), period).sort().tail(1)
+        ends = pl.concat([begin.tail(-1), ends])
+    else:
+        begin, ends = begin.head(-1), begin.tail(-1)
+    count = ends.len()
     return pl.DataFrame(
         {
-            "rank": pl.repeat(ops.item(0, "rank"), starts.len() - 1, dtype=pl.Int64, eager=True),
-            "step": [f"found #{n}" for n in range(starts.len() - 1)],
-            "start_ns": begin.head(-1),
-            "end_ns": begin.tail(-1),
-            "source": ["kernel order"] * (starts.len() - 1),
-            "match_pct": [match] * (starts.len() - 1),
-            "confidence": ["low" if low else "medium"] * (starts.len() - 1),
+            "rank": pl.repeat(ops.item(0, "rank"), count, dtype=pl.Int64, eager=True),
+            "step": [f"found #{n}" for n in range(count)],
+            "start_ns": begin,
+            "end_ns": ends,
+            "source": ["kernel order"] * count,
+            "match_pct": [match] * count,
+            "confidence": ["low" if low else "medium"] * count,
         },
         schema=SCHEMA,
     )
+
+
+def _is_whole(codes: pl.Series, start: int, period: int) -> bool:
+    """Whether a period's operations from this place on are those of the period before it."""
+    mine, before = codes.slice(start, period), codes.slice(start - period, period)
+    if start < period or mine.len() < period:
+        return False
+    return 100 * int((mine == before).sum()) >= MIN_MATCH_PCT * period
+
+
+def _skip_upload(ops: pl.DataFrame) -> pl.DataFrame:
+    """The operations without many copies and fills before the first kernel.
+
+    A model's parameters are copied one by one: a copy is like the one before it, so that they match
+    a short distance, as that of a layer, and no longer one.
+    """
+    works = ~ops.get_column("kind").is_in(["memcpy", "memset"])
+    first = int(works.arg_max() or 0)
+    return ops.slice(first) if first >= _CONTEXT else ops
 
 
 def _number_names(ops: pl.DataFrame) -> pl.Series:

@@ -57,7 +57,7 @@ def test_a_fill_before_the_products_is_named(tmp_path: Path) -> None:
 
 def test_the_screen_says_what_its_figures_are_of(tmp_path: Path) -> None:
     answer = Session.of(uploaded(tmp_path)).answer()
-    assert answer.window[0]["window"] == f"the {PRODUCTS - 1} steps that repeat"
+    assert answer.window[0]["window"] == f"the {PRODUCTS} steps that repeat"
     assert answer.breakdown[0]["compute_pct"] > 99
     assert [row["segment"] for row in answer.segments] == ["start-up", "repeating"]
     assert "--window whole has all of it" in str(answer.segments_note)

@@ -13,7 +13,7 @@ import pytest
 import sightline
 from sightline.timeline.iterations import find_period
 from support.ask import rows
-from support.traces import Event, host, kernel, opened, step
+from support.traces import Event, copy, host, kernel, opened, step
 
 
 def _loop(count: int, names: str, at: int = 100, pause: int = 50) -> list[Event]:
@@ -73,7 +73,9 @@ def test_order_of_kernels(tmp_path: Path) -> None:
     run = opened(tmp_path, _loop(6, "abbc"))
     found = rows(run, "iterations", "step", "start_ns", "duration_ns", "source", "match_pct")
     assert found == [
-        (f"found #{i}", 150_000 + 90_000 * i, 90_000, "kernel order", 100.0) for i in range(5)
+        *[(f"found #{i}", 150_000 + 90_000 * i, 90_000, "kernel order", 100.0) for i in range(5)],
+        # Behind the last one no other begins: it ends with its operations.
+        ("found #5", 600_000, 40_000, "kernel order", 100.0),
     ]
     assert rows(run, "iterations", "confidence")[0] == ("low",)  # nothing of it is done once
 
@@ -96,7 +98,22 @@ def test_input_is_copied_once_an_iteration(
 def test_layers_are_no_iterations(tmp_path: Path) -> None:
     """Five rounds of e, 30 times l m n, h: three places apart 97 % are alike, 92 apart all."""
     run = opened(tmp_path, _loop(5, "e" + "lmn" * 30 + "h", pause=0))
-    assert rows(run, "iterations", "duration_ns") == [(920_000,)] * 4
+    assert rows(run, "iterations", "duration_ns") == [(920_000,)] * 5
+
+
+def test_uploaded_parameters_hide_no_iterations(tmp_path: Path) -> None:
+    """300 copies before four such rounds are alike at any short distance."""
+    rounds = _loop(4, "e" + "lmn" * 30 + "h", pause=0)
+    upload = [
+        copy("Memcpy HtoD (Pageable -> Device)", 0.1 * i, 0.05, 4_000_000) for i in range(300)
+    ]
+    found = rows(opened(tmp_path, [*upload, *rounds]), "iterations", "duration_ns", "match_pct")
+    assert found == [(920_000, 100.0)] * 4
+
+
+def test_a_round_that_was_cut_off_is_no_iteration(tmp_path: Path) -> None:
+    events = _loop(6, "abbc")
+    assert len(rows(opened(tmp_path, events[:-1]), "iterations", "step")) == 5
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -123,9 +140,9 @@ def test_two_rounds_are_no_period(tmp_path: Path) -> None:
 
 
 def test_steady_window_of_found_iterations(tmp_path: Path) -> None:
-    """The first of five is left out: four rounds of 90 µs, 40 µs of each busy."""
+    """The first of six is left out: four rounds of 90 µs and the last of 40, 40 µs of each busy."""
     run = opened(tmp_path, _loop(6, "abbc")).with_window("steady")
-    assert rows(run, "breakdown", "window_ns", "compute_ns") == [(360_000, 160_000)]
+    assert rows(run, "breakdown", "window_ns", "compute_ns") == [(400_000, 200_000)]
 
 
 # Recordings with five marked steps or more, and all of their kernels in the same order.
