@@ -34,6 +34,7 @@ ATTACKED = {
     "capture": "tests/attack/test_capture.py",
     "cluster": "tests/attack/test_cluster.py",
     "daemon": "tests/attack/test_capture.py",
+    "daemon --push": "tests/capture/test_profile_push.py",
     "doctor": "tests/doors/cli/test_terminal_edge.py",
     "failures": "tests/health/test_doors_fuzzed.py",
     "health": "tests/attack/test_doors.py",
