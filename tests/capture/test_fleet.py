@@ -44,6 +44,16 @@ def test_nodes_whose_clocks_are_apart() -> None:
     assert read_figure(r"starts within ([\d.]+) ms", told) < 50
 
 
+def test_a_thousand_ranks_are_compared_while_somebody_waits() -> None:
+    """125 nodes that answer over TLS; what it takes who asks, of which 8 s are until all know."""
+    told = play("--nodes", "125", name="fleet_messages.py")
+    assert "1000 ranks: 0 problems" in told
+    assert "first: ranks [139], host late" in told
+    used = [float(s) for s in re.findall(r"processor ([\d.]+) s", told)]
+    assert sum(used) < 30
+    assert read_figure(r"memory (\d+) MB", told) < 1000
+
+
 def test_one_capture_after_another() -> None:
     """The daemon's memory stays where it is, and nothing is left where programs write."""
     told = play("--ranks", "8", "--nodes", "1", "--captures", "30")
