@@ -8,11 +8,12 @@ one rank is late. Measured is `sightline capture` over all daemons, from the com
 and the memory of all that runs.
 
     python benchmarks/fleet.py --ranks 64 --nodes 8 --skew
-    python benchmarks/fleet.py --ranks 8 --nodes 1 --captures 60
+    python benchmarks/fleet.py --ranks 8 --nodes 1 --captures 60 --period 60
 
 With --skew the nodes' clocks are up to 50 ms ahead and behind, evenly, by a library that moves the
 time of day of their processes (a network namespace has no clock of its own). With --captures one
-follows the other: the memory of the daemons after each shows whether it grows.
+follows the other, one in each --period s: what the daemons hold after each (memory, descriptors,
+threads, processes) shows whether it grows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,6 +144,23 @@ def measure_time(pid: int) -> tuple[float, float]:
     return own, others
 
 
+def describe_held(pids: list[int], doors: list[Path]) -> str:
+    """What daemons hold between captures, once their processes have made the fingerprints."""
+    while len(list_tree(pids)) > len(pids):
+        time.sleep(0.2)
+    held = measure_memory(pids)
+    files = sum(1 for door in doors for _ in (door / "out").iterdir())
+    kept = sum(1 for door in doors for _ in (door / "kept").iterdir())
+    open_now, threads = (
+        sum(1 for pid in pids for _ in Path(f"/proc/{pid}/{name}").iterdir())
+        for name in ("fd", "task")
+    )
+    return (
+        f"{held / (1 << 20):.1f} MB of daemons, {files} files left, {kept} captures kept, "
+        f"{open_now} descriptors, {threads} threads"
+    )
+
+
 def list_tree(pids: list[int]) -> list[int]:
     """Processes and those that they started."""
     found = list(pids)
@@ -160,6 +179,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--skew", action="store_true")
     parser.add_argument("--captures", type=int, default=1)
+    parser.add_argument("--period", type=float, default=0.0, help="from one capture to the next, s")
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # clients and folders go with it
     with tempfile.TemporaryDirectory(prefix="f") as place, ExitStack() as stack:
@@ -179,12 +199,13 @@ def main() -> None:
         words = [*sockets, "--for", "200ms", "--warm-up", "0s", "--json", "-o", f"{folder}/out"]
         command = [sys.executable, "-m", "sightline", "capture", *words]
         for number in range(args.captures - 1):
+            next_one = time.monotonic() + args.period
             again = [*command[:-1], f"{folder}/soak{number}"]
             subprocess.run(again, check=True, capture_output=True)
+            shutil.rmtree(f"{folder}/soak{number}.sightline")
             read_starts(clients)
-            held = measure_memory([daemon.pid for daemon in daemons])
-            files = sum(1 for door in doors for _ in (door / "out").iterdir())
-            print(f"{number + 1}: {held / (1 << 20):.1f} MB of daemons, {files} files left")
+            print(f"{number + 1}: {describe_held([d.pid for d in daemons], doors)}", flush=True)
+            time.sleep(max(next_one - time.monotonic(), 0.0))
         began = time.monotonic()
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ

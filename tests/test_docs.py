@@ -33,6 +33,7 @@ NOT_RUN = {
     "sightline daemon": "serves until it is stopped: tests/doors/cli/test_fleet_commands.py",
     "sightline capture": "needs a job that runs: tests/capture",
     "sightline ranks capture.sightline": "a capture of that job",
+    "sightline history push": "needs a server of profiles: tests/capture/test_profile_push.py",
     "(umask 077": "makes a secret",
     "sightline mcp ": "serves until its input ends: tests/doors/mcp",
     "sightline try ": "runs programs: tests/doors/cli/test_try.py",

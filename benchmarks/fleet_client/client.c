@@ -1,8 +1,10 @@
 /* A program that asks a daemon for orders as Kineto does, every five seconds, and writes a trace that
- * was made before: client DOOR TRACE. Its rank, job and the rest are in its environment. */
+ * was made before: client DOOR TRACE. DOOR is a folder of sockets, or "" for the names that belong to the
+ * network's namespace. Its rank, job and the rest are in its environment. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +53,30 @@ static void record(const char *orders, const char *trace) {
     if (link(trace, path)) perror("link");
 }
 
+/* A socket's address, and its length: an abstract name begins with a zero and, of Kineto, ends with one. */
+static socklen_t name_socket(struct sockaddr_un *made, const char *folder, const char *name) {
+    made->sun_family = AF_UNIX;
+    if (*folder) {
+        snprintf(made->sun_path, sizeof made->sun_path, "%s/%s", folder, name);
+        return sizeof *made;
+    }
+    snprintf(made->sun_path + 1, sizeof made->sun_path - 1, "%s", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name) + 2);
+}
+
 int main(int count, char **words) {
     if (count != 3) return 2;
-    struct sockaddr_un own = {.sun_family = AF_UNIX}, door = own;
-    snprintf(own.sun_path, sizeof own.sun_path, "%s/dynoconfigclient%d", words[1], (int)getpid());
-    snprintf(door.sun_path, sizeof door.sun_path, "%s/dynolog", words[1]);
+    struct sockaddr_un own = {0}, door = {0};
+    char name[64];
+    snprintf(name, sizeof name, "dynoconfigclient%d", (int)getpid());
+    socklen_t own_size = name_socket(&own, words[1], name);
+    socklen_t door_size = name_socket(&door, words[1], "dynolog");
     int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (s < 0 || bind(s, (struct sockaddr *)&own, sizeof own)) return 1;
+    if (s < 0 || bind(s, (struct sockaddr *)&own, own_size)) return 1;
+    const char *quick = getenv("PERIOD_MS"); /* of tests, whose daemons wait for less than Kineto's period */
+    int64_t period_ms = quick ? atoll(quick) : PERIOD_MS;
     srand((unsigned)getpid());
-    sleep_ms(rand() % PERIOD_MS);
+    sleep_ms(rand() % period_ms);
     for (;;) {
         char message[4096] = {0};
         uint64_t size = 20;
@@ -69,8 +86,8 @@ int main(int count, char **words) {
         memcpy(message + HEAD, &kind, 4);
         memcpy(message + HEAD + 4, &pids, 4);
         memcpy(message + HEAD + 16, &pid, 4);
-        sendto(s, message, HEAD + size, 0, (struct sockaddr *)&door, sizeof door);
-        int64_t next = now_ms() + PERIOD_MS;
+        sendto(s, message, HEAD + size, 0, (struct sockaddr *)&door, door_size);
+        int64_t next = now_ms() + period_ms;
         struct pollfd waits = {.fd = s, .events = POLLIN};
         while (next > now_ms() && poll(&waits, 1, (int)(next - now_ms())) > 0) {
             ssize_t got = recv(s, message, sizeof message - 1, MSG_DONTWAIT);

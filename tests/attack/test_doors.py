@@ -29,10 +29,12 @@ ASKING: dict[str, tuple[str, ...]] = {
 # Tests that attack a command in its own way.
 ATTACKED = {
     "attach": "tests/record/collect/test_foreign_folders.py",
+    "attach --jax": "tests/record/collect/test_jax_door.py",
     "cache": "tests/opening/test_cache_trust.py",
     "capture": "tests/attack/test_capture.py",
     "cluster": "tests/attack/test_cluster.py",
     "daemon": "tests/attack/test_capture.py",
+    "daemon --push": "tests/capture/test_profile_push.py",
     "doctor": "tests/doors/cli/test_terminal_edge.py",
     "failures": "tests/health/test_doors_fuzzed.py",
     "health": "tests/attack/test_doors.py",
@@ -62,6 +64,8 @@ def test_every_command_is_attacked() -> None:
     campaign = set(re.findall(r'\["([a-z-]+)", (?:asked|"17"|"1404017"|rng)', CAMPAIGN.read_text()))
     assert {"report", "stats", "job", "jobs", "sql"} <= campaign
     assert list_commands() - campaign - ASKING.keys() - ATTACKED.keys() == OF_OURS
+    for command, option in (door.split() for door in ATTACKED if " " in door):
+        assert f'"{option}"' in (CLI / f"{command}.py").read_text(), option
     for path in ATTACKED.values():
         assert (ROOT / path).is_file(), path
 

@@ -32,7 +32,8 @@ class Apart:
     def fingerprint(self, folder: Path, facts: dict[str, Any]) -> str | None:
         """Leave the capture's fingerprint beside its ranks; what went wrong, or None."""
         problem = self._work(folder, "fingerprint", facts)
-        return None if problem is None else f"no fingerprint was made: {problem}"
+        what = "the window was not passed on" if facts.get("history") else "no fingerprint was made"
+        return None if problem is None else f"{what}: {problem}"
 
     def close(self) -> None:
         """End what runs; nothing is begun any more."""

@@ -86,7 +86,10 @@ class Node:
         *,
         reduce: Callable[[Path, dict[str, Any]], str | None] | None = None,
         trace_s: float = TRACE_S,
+        push: Sequence[str] = (),
     ) -> None:
+        """`push`: servers to which windows of a continuous profile go (profile_push)."""
+        self._push = tuple(push)
         self.keeper, self.shelf, self._say = keeper, shelf, say
         self._apart = Apart()
         self._reduce = self._apart.reduce if reduce is None else reduce
@@ -216,7 +219,9 @@ class Node:
         capture.state = REDUCING
         problem = self._reduce(capture.folder, describe_run(capture))
         if problem is None and capture.history is not None:
-            problem = self._apart.fingerprint(capture.folder, describe_run(capture))
+            facts = describe_run(capture)
+            facts["history"]["push"] = self._push
+            problem = self._apart.fingerprint(capture.folder, facts)
         if problem is not None:
             capture.problems.append(problem)
 

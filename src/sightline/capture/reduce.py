@@ -65,8 +65,9 @@ def _open_trace(trace: Path) -> tuple[str, Run | str]:
 def fingerprint_capture(folder: Path, history: dict[str, Any] | None) -> None:
     """Write the node's ranks as a comparison needs them: none of a run without steps or operations.
 
-    Raises OSError.
+    Raises OSError, and InputError where a server of profiles does not take a window.
     """
+    from sightline.capture.profile_push import list_pushed, push_all, read_target
     from sightline.compare.fingerprint import write_fingerprint
     from sightline.compare.sides import open_side
     from sightline.history.profiles import add_window
@@ -76,10 +77,15 @@ def fingerprint_capture(folder: Path, history: dict[str, Any] | None) -> None:
         whole = [str(folder / RUN)] if len(traces) <= _MOST_PRINTED else []
         sample = open_side(whole or [str(trace) for trace in traces[:_MOST_PRINTED]])[0]
         write_whole(folder / FINGERPRINT, write_fingerprint(sample))
-        if history is not None:
-            add_window(Path(history["folder"]), sample, history["labels"], history["time_ns"])
+        if history is None:
+            return
+        place = Path(history["folder"])
+        run_id = add_window(place, sample, history["labels"], history["time_ns"])
     except SightlineError as error:
         (folder / f"{FINGERPRINT}.log").write_text(f"{error}\n")
+        return
+    for target in map(read_target, history.get("push", ())):
+        push_all(target, list_pushed(place, {"run_id": run_id}), print)
 
 
 def main() -> int:

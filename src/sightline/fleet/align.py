@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ _BETTER, _LEAST_ENDS = 8.0, 32
 # Where less than this is left (ours), the ranks were recorded over different times.
 _LEAST_SHARE = 0.5
 _KINDS = ("op", "group_size", "bytes")
+_PLACE = ["op", "group_size", "sequence"]
 
 
 def cut_to_common(ranks: Sequence[Rank]) -> list[Rank]:
@@ -47,7 +48,8 @@ def _list_kinds(rank: Rank) -> object:
 
 def _cut_alike(ranks: Sequence[Rank]) -> list[Rank]:
     first = max(ranks, key=lambda rank: (rank.rows.height, -rank.rank))
-    shifts = [find_shift(rank, first) for rank in ranks]
+    theirs = _mark(first)
+    shifts = [0 if rank is first else _shift_to(_mark(rank), theirs) for rank in ranks]
     begin = max(shifts)
     end = min(shift + rank.rows.height for rank, shift in zip(ranks, shifts, strict=True))
     if end - begin < _LEAST_SHARE * first.rows.height:
@@ -57,32 +59,50 @@ def _cut_alike(ranks: Sequence[Rank]) -> list[Rank]:
     ]
 
 
+@dataclass(frozen=True)
+class _Marks:
+    """By what one rank's collectives are told from each other.
+
+    `places`: those with a sequence number that is theirs alone, and which one each is (`nth`); when
+    all of them end, and a hash of the kind of each.
+    """
+
+    places: pl.DataFrame
+    ends: np.ndarray
+    kinds: np.ndarray
+
+
+def _mark(rank: Rank) -> _Marks:
+    places = rank.rows.select(*_PLACE, nth=pl.int_range(pl.len()))
+    if rank.rows.get_column("sequence").null_count() < rank.rows.height:
+        places = places.drop_nulls("sequence").unique(_PLACE, keep="none")
+    else:
+        places = places.clear()
+    kinds = rank.rows.select(pl.struct(_KINDS).hash(seed=0)).to_series()
+    return _Marks(places, rank.rows.get_column("end_ns").to_numpy(), kinds.to_numpy())
+
+
 def find_shift(rank: Rank, first: Rank) -> int:
     """How many collectives the first one recorded before this one's first (less than 0: after)."""
-    place = ["op", "group_size", "sequence"]
-    own, other = (
-        r.rows.select(*place, nth=pl.int_range(pl.len()))
-        .drop_nulls("sequence")
-        .unique(place, keep="none")
-        for r in (rank, first)
-    )
-    both = own.join(other, on=place, nulls_equal=True)
-    if both.height:
-        return _find_most((both.get_column("nth_right") - both.get_column("nth")).to_numpy())
-    return _find_shift_by_ends(rank, first)
+    return _shift_to(_mark(rank), _mark(first))
 
 
-def _find_shift_by_ends(rank: Rank, first: Rank) -> int:
+def _shift_to(marks: _Marks, first: _Marks) -> int:
+    if marks.places.height and first.places.height:
+        both = marks.places.join(first.places, on=_PLACE, nulls_equal=True)
+        if both.height:
+            return _find_most((both.get_column("nth_right") - both.get_column("nth")).to_numpy())
+    return _find_shift_by_ends(marks, first)
+
+
+def _find_shift_by_ends(marks: _Marks, first: _Marks) -> int:
     """By what the collectives are and when they end.
 
     Of the places at which both do the same, that at which the clocks agree best: unless there is
     one at which ends are far more evenly apart, as what lies between two is never twice the same.
     Then the clocks are further apart than one collective is from the next.
     """
-    own, ends = (r.rows.get_column("end_ns").to_numpy() for r in (rank, first))
-    kinds, others = (
-        r.rows.select(pl.struct(_KINDS).hash(seed=0)).to_series() for r in (rank, first)
-    )
+    own, ends, kinds, others = marks.ends, first.ends, marks.kinds, first.kinds
     near = _find_most(_find_nearest(own, ends) - np.arange(min(len(own), _TRIED)))
     clocks: dict[int, float] = {}
     spreads: dict[int, float] = {}
@@ -90,8 +110,7 @@ def _find_shift_by_ends(rank: Rank, first: Rank) -> int:
         begin, end = max(0, -shift), min(len(own), len(ends) - shift)
         if end - begin < max(_LEAST_SHARE * min(len(own), len(ends)), 1):
             continue
-        same = kinds.slice(begin, end - begin) == others.slice(begin + shift, end - begin)
-        if not same.all():
+        if not np.array_equal(kinds[begin:end], others[begin + shift : end + shift]):
             continue
         apart = (ends[begin + shift : end + shift] - own[begin:end])[:_TRIED]
         clocks[shift] = abs(float(np.median(apart)))

@@ -298,6 +298,29 @@ def replay_moments(
     return lengths, np.concatenate(ends, axis=1)
 
 
+def replay_slower(job: Job, factors: np.ndarray) -> list[int]:
+    """How long the job takes with each rank's compute as many times as long: [rank, scenario].
+
+    Ranks in the order of `job.ranks`. Compute beside a collective is taken to delay what follows
+    it by all that it becomes longer: no less can be promised, whatever room there was.
+    """
+    lengths: list[int] = []
+    for at in range(0, factors.shape[1], _BATCH):
+        some = factors[:, at : at + _BATCH]
+        lengths += _replay(job, [()] * some.shape[1], some)[0].tolist()
+    return lengths
+
+
+def _lengthen(rows: pl.DataFrame, place: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """What segments become longer by, ns: [row, scenario]."""
+    worked = (rows.get_column("worked_end_ns") - rows.get_column("worked_start_ns")).to_numpy()
+    beside = np.where(place >= 0, worked[place], 0)
+    compute = rows.get_column("compute_ns").to_numpy() + beside
+    who = rows.get_column("who").to_numpy()
+    longer: np.ndarray = np.rint(compute[:, None] * (factors[who] - 1)).astype(np.int64)
+    return longer
+
+
 def measure_lengths(job: Job) -> dict[int, int]:
     """How long each rank takes from the job's begin to its own end, ns."""
     last = dict(job.rows.group_by("rank").agg(pl.col("end_ns").max()).iter_rows())
@@ -308,7 +331,7 @@ def measure_lengths(job: Job) -> dict[int, int]:
 
 
 def _replay(
-    job: Job, scenarios: Sequence[Sequence[Scenario]]
+    job: Job, scenarios: Sequence[Sequence[Scenario]], factors: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lengths of the job, the moment at which each row was ready, and its end, per scenario."""
     rows = job.rows
@@ -340,6 +363,8 @@ def _replay(
             segment[:, n] -= cut * chosen
             if part == "idle":
                 asked[chosen, n] = usual[chosen]
+    if factors is not None:
+        segment += _lengthen(rows, anchor, factors)
     end = np.empty((rows.height, len(scenarios)), np.int64)
     ready = np.empty_like(end)
     meeting = rows.get_column("meeting").to_numpy()

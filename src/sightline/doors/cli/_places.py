@@ -11,6 +11,7 @@ from sightline.doors.cli._output import choose_format, deliver, encode_json, ref
 if TYPE_CHECKING:
     from sightline.core.model.run import Run
     from sightline.fleet.answer import Answer
+    from sightline.fleet.power_table import Level
     from sightline.fleet.read import Reduced
 
 _JOBS = 4
@@ -39,6 +40,8 @@ def add_places(parser: argparse.ArgumentParser) -> None:
 def answer_ranks(args: argparse.Namespace) -> int:
     """Read the ranks, judge them, and print or write the answer."""
     from sightline.fleet.answer import choose_ranks, judge_ranks
+    from sightline.fleet.clock_plan import plan_clocks
+    from sightline.views.comparison.clock_plan import describe_plan, draw_plan
     from sightline.views.comparison.ranks import describe_ranks, write_screen
 
     form = choose_format(args)
@@ -47,6 +50,7 @@ def answer_ranks(args: argparse.Namespace) -> int:
 
         refuse_inputs([Path(args.output)], args.recordings)
     asked = _parse_ranks(args.show)
+    levels = _read_levels(args, form)
     reduced = _reduce(args)
     if len(reduced.ranks) == 1:
         from sightline.errors import RequestError
@@ -67,10 +71,14 @@ def answer_ranks(args: argparse.Namespace) -> int:
         )
 
     def write() -> bytes:
+        plan = None if levels is None else plan_clocks(answer.job, levels, args.may_lose / 100)
         if form == "json":
-            return encode_json(describe_ranks(answer))
+            more = {} if plan is None else {"clock_plan": describe_plan(plan)}
+            return encode_json({**describe_ranks(answer), **more})
         if form == "text":
-            return (write_screen(answer) + "\n").encode()
+            screen = [write_screen(answer)]
+            screen += [] if plan is None else ["", *draw_plan(plan, answer)]
+            return ("\n".join(screen) + "\n").encode()
         from sightline.views.html.ranks import write_ranks_page
 
         chosen = choose_ranks(answer) if asked is None else asked
@@ -78,6 +86,23 @@ def answer_ranks(args: argparse.Namespace) -> int:
 
     deliver(args.output, args.recordings, write, None)
     return 0
+
+
+def _read_levels(args: argparse.Namespace, form: str) -> list[Level] | None:
+    """The clocks that a plan may choose of; None where none is asked for. Raises RequestError."""
+    from pathlib import Path
+
+    from sightline.errors import RequestError
+    from sightline.fleet.power_table import read_power_table
+
+    power = getattr(args, "power", None)
+    if power is None:
+        return None
+    if form == "html":
+        raise RequestError("the page has no plan of clocks", hint="--power  is for text and --json")
+    if not 0 <= args.may_lose <= 100:
+        raise RequestError(f"--may-lose {args.may_lose:g} is not possible", why="it is 0 to 100 %")
+    return read_power_table(Path(power))
 
 
 def _parse_ranks(text: str | None) -> list[int] | None:

@@ -5,9 +5,11 @@ sightline attach 4242                  5 s of one process and what it started
 sightline attach 4242 4243 --for 10s   several, over the same time
 sightline attach 4242 --stacks         with Python stacks (slower)
 sightline attach 4242 --samples        with CPU stacks of all its threads, too
+sightline attach --jax 9012,9013       programs that serve JAX's profiler
 
 A PyTorch program must have been started with KINETO_USE_DAEMON=1: its own
-profiler then asks for orders every 5 s. ROCm: with ROCP_TOOL_ATTACH=1.
+profiler then asks for orders every 5 s. ROCm: with ROCP_TOOL_ATTACH=1. JAX:
+it called jax.profiler.start_server(9012).
 Leaves attach.sightline, which every command opens. Which GPU calls any other
 program makes:  sightline probe --pid P
 """
@@ -35,7 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", choices=("torch", "rocprofv3"), help="only by this; else what each allows"
     )
-    parser.add_argument("--stacks", action="store_true", help="PyTorch: Python stacks (slower)")
+    parser.add_argument(
+        "--jax", metavar="PORT,...", help="programs whose JAX serves its profiler at these ports"
+    )
+    parser.add_argument(
+        "--stacks", action="store_true", help="PyTorch, JAX: Python stacks (slower)"
+    )
     parser.add_argument("--memory", action="store_true", help="PyTorch: every allocation (slower)")
     parser.add_argument(
         "--no-shapes", action="store_true", help="PyTorch: do not record the inputs' shapes"
@@ -68,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.record.collect.frameworks import MAX_TORCH_S
     from sightline.record.sampling.events import check_rate
 
-    if not args.pid:
+    if not args.pid and not args.jax:
         return _list(args)
     seconds = parse_duration_ns(args.length) / 1e9 if args.length else SECONDS
     if not 0.1 <= seconds <= MAX_TORCH_S:
@@ -107,12 +114,15 @@ def _choose_openings(args: argparse.Namespace) -> Sequence[Opening]:
     import psutil
 
     from sightline.errors import RequestError
-    from sightline.record.collect.attach import list_openings
+    from sightline.record.collect.attach import list_openings, open_servers
+    from sightline.record.collect.jax_door import read_ports
 
     for pid in args.pid:
         if not psutil.pid_exists(pid):
             raise RequestError(f"there is no process {pid}")
     openings = list_openings(args.pid, args.backend)
+    if args.jax:
+        openings += open_servers(read_ports(args.jax))
     if any(opening.backend for opening in openings):
         return openings
     whys = "; ".join(dict.fromkeys(o.why for o in openings if o.why))

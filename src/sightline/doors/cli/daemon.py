@@ -73,6 +73,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window", default="200ms", metavar="T", help="length of such a window (200ms)"
     )
     parser.add_argument("--history", metavar="DIR", help="folder for the windows")
+    parser.add_argument(
+        "--push",
+        action="append",
+        default=[],
+        metavar="KIND=URL",
+        help="also push each window: otlp=, pyroscope= or parca=http://HOST:PORT",
+    )
     parser.add_argument("--keep", metavar="DIR", help="folder for the captures")
     parser.add_argument(
         "--max-size", default="10GB", metavar="SIZE", help="size of all captures at most (10GB)"
@@ -108,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         shelf = Shelf(folder, parse_size(args.max_size), max(args.last, 1))
         keeper = Keeper([door.rstrip("/")])
         stack.callback(keeper.close)
-        node = Node(keeper, shelf, _say)
+        node = Node(keeper, shelf, _say, push=_read_push(args))
         stack.callback(node.close)
         triggers = Triggers(node, armed, Window(), _say)
         api = Api(node, socket.gethostname(), rules, triggers.fire)
@@ -173,6 +180,21 @@ def _read_triggers(args: argparse.Namespace) -> list[str]:
                 hint=f"There are:  {', '.join(NAMES)}",
             )
     return armed
+
+
+def _read_push(args: argparse.Namespace) -> list[str]:
+    """The servers that are to get windows, once each can be understood. Raises RequestError."""
+    from sightline.errors import RequestError
+
+    if not args.push:
+        return []
+    from sightline.capture.profile_push import read_target  # 0.2 s, for those who push
+
+    if not args.every:
+        raise RequestError("--push passes windows on, and there are none", hint="--every 10min")
+    for text in args.push:
+        read_target(text)
+    return list(args.push)
 
 
 def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:

@@ -4,6 +4,8 @@ sightline history add run.sightline --label commit=$(git rev-parse HEAD)
 sightline history show step_ns             the series, and its changes of level
 sightline history show 'kernel:gemm' -o gemm.html
 sightline history list                     the runs; --metrics: what is known
+sightline history push pyroscope=http://127.0.0.1:4040
+                                           windows to a server of profiles
 sightline history bisect --good v1.0 --bad main -- python bench.py
 
 It is a folder of Parquet files: sightline-history, or --history FOLDER.
@@ -68,6 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     listed.add_argument("--json", action="store_true", help="print as JSON")
     _add_where(listed)
+    push = _add_action(
+        actions, "push", _push, "pass the windows of a continuous profile to a server of profiles"
+    )
+    push.add_argument(
+        "server", metavar="KIND=URL", help="otlp=, pyroscope= or parca=http://HOST:PORT"
+    )
+    push.add_argument("--job", metavar="ID", help="only windows of this job")
+    push.add_argument("--since", metavar="T", help="only windows from then on, in UTC")
+    push.add_argument("--last", type=int, metavar="N", help="only the last of them")
     bisect = _add_action(actions, "bisect", _bisect, "the commit that made a program slower")
     bisect.add_argument("--good", required=True, metavar="REV", help="a commit before the change")
     bisect.add_argument("--bad", required=True, metavar="REV", help="a commit after it")
@@ -212,6 +223,27 @@ def _list(args: argparse.Namespace) -> int:
         labels = " ".join(f"{key}={value}" for key, value in row["labels"].items())
         told = f"{write_date(row['added_ns'])}  {row['name']}  {labels}  {row['gpu']}"
         print(make_printable(told).rstrip())
+    return 0
+
+
+def _push(args: argparse.Namespace) -> int:
+    import sys
+    from pathlib import Path
+
+    from sightline.capture.profile_push import list_pushed, push_all, read_target
+    from sightline.core.units import format_several
+    from sightline.errors import InputError, RequestError
+
+    target = read_target(args.server)
+    if args.last is not None and args.last < 1:
+        raise RequestError(f"--last {args.last} is not possible", why="it must be 1 or more")
+    where = {"job": args.job} if args.job else {}
+    since = _parse_time(args.since) if args.since else 0
+    windows = list_pushed(Path(args.history), where, since, args.last)
+    if not windows:
+        raise InputError("no window with stacks is there to push", hint="sightline history list")
+    count = push_all(target, windows, lambda text: print(f"sightline: {text}", file=sys.stderr))
+    print(f"{format_several(count, 'window')} pushed to {target.kind}", file=sys.stderr)
     return 0
 
 

@@ -8,6 +8,8 @@ sightline ranks '/shared/rank*.json.gz' --scheduler tcp://head:8786
                                  read by the workers of a Dask scheduler
 sightline ranks '/shared/rank*.json.gz' --slurm gpu --workers 16
                                  read by jobs in a partition of Slurm
+sightline ranks capture.sightline --power power.csv   lower clocks for ranks
+                                 that wait: joules saved, time at risk
 
 Ranks are read a few at a time and reduced, so that memory does not grow with
 their recordings. Past one machine, workers read them where they lie: they must
@@ -30,6 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "recordings", nargs="+", metavar="RECORDING", help="files, folders, globs or stores"
     )
     add_output(parser, ("text", "json", "html"))
+    parser.add_argument(
+        "--power",
+        metavar="FILE",
+        help="measured powers by clock (CSV; docs/fleet.md): plan a clock for each rank",
+    )
+    parser.add_argument(
+        "--may-lose",
+        type=float,
+        default=0.5,
+        metavar="PCT",
+        help="by how much the plan may make the job longer, in %% (0.5)",
+    )
     add_places(parser)
 
 

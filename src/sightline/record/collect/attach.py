@@ -1,8 +1,9 @@
 """Records programs that already run, through the profilers that can be switched on in them.
 
-PyTorch's, where a program asks for orders (kineto_door); and AMD's, which attaches to programs
-that were started with ROCP_TOOL_ATTACH=1. CUPTI itself cannot be loaded into a running program in a
-way that NVIDIA describes; which GPU calls it makes, the kernel shows (sightline probe).
+PyTorch's, where a program asks for orders (kineto_door); JAX's, where it serves its profiler
+(jax_door); and AMD's, which attaches to programs that were started with ROCP_TOOL_ATTACH=1. CUPTI
+itself cannot be loaded into a running program in a way that NVIDIA describes; which GPU calls it
+makes, the kernel shows (sightline probe).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sightline.core.model import run_folder
 from sightline.core.model.stack_file import SUFFIX as STACKS
 from sightline.core.redaction import redact_text, show_command
 from sightline.errors import InputError, SightlineError
-from sightline.record.collect import conditions, finishing
+from sightline.record.collect import conditions, finishing, jax_door
 from sightline.record.collect.backends import rocprofv3
 from sightline.record.collect.kineto_door import (
     WARM_UP_S,
@@ -62,6 +63,7 @@ class Opening:
     backend: str | None
     why: str
     client: Client | None = None
+    port: int | None = None  # of JAX's profiler server
 
 
 @dataclass
@@ -95,6 +97,17 @@ def list_openings(pids: Sequence[int], backend: str | None = None) -> list[Openi
             if process == pid or opening.why:
                 found[process] = opening
     return list(found.values())
+
+
+def open_servers(ports: Sequence[int]) -> list[Opening]:
+    """The processes whose JAX serves its profiler at these ports. Raises RequestError."""
+    jax_door.find_library()
+    found = []
+    for port in ports:
+        pid = jax_door.find_server(port)
+        why = f"JAX's profiler server at port {port}"
+        found.append(Opening(pid, _read_command(pid), "jax", why, port=port))
+    return found
 
 
 def _find_opening(pid: int, backend: str | None) -> Opening:
@@ -164,6 +177,14 @@ def record_processes(
     if amd:
         say(f"rocprofv3 is recording for {seconds:g} s")
         work += [partial(_attach_rocprofv3, pid, folder, mark, seconds) for pid in amd]
+    if served := [o for o in openings if o.port is not None]:
+        left_s = max(left_s, jax_door.LEAD_S)
+        say(f"JAX's profiler is recording {seconds:g} s in {left_s:.0f} s")
+        start_ns = time.time_ns() + round(left_s * 1e9)
+        work += [
+            partial(_record_jax, o, (folder, mark), start_ns, seconds, wanted, left_s)
+            for o in served
+        ]
     if work:
         pids = [o.pid for o in openings if o.backend is not None]
         watch = partial(_watch, pids, (folder, mark), left_s, seconds, hz, outcome)
@@ -215,6 +236,20 @@ def _take_torch(client: Client, root: Root, order: Order, place: tuple[Path, str
         return target
     finishing.compress_trace(target)
     return target.with_name(f"{target.name}.gz")
+
+
+def _record_jax(
+    opening: Opening,
+    place: tuple[Path, str],
+    start_ns: int,
+    seconds: float,
+    wanted: Sequence[str],
+    wait_s: float,
+) -> Path:
+    folder, mark = place
+    target = folder / f"{_name_file(opening.pid, mark)}.jax-0.xplane.pb"
+    assert opening.port is not None
+    return jax_door.record_server(opening.port, target, start_ns, seconds, wanted, wait_s=wait_s)
 
 
 def _keep(outcome: Outcome, record: Callable[[], Path]) -> None:
