@@ -74,6 +74,18 @@ _LISTED = (
     JobMetric("cpu_iowait", "%", MEAN, 1, ("iowait", "node_cpu_iowait", "cpu_waiting_for_i_o")),
 )  # fmt: skip
 
+# What exporters of Prometheus write: our metric, and what their numbers are multiplied by.
+# node_exporter; nvidia_gpu_prometheus_exporter (Jobstats); dcgm-exporter, which `watch` is like.
+EXPORTED: dict[str, tuple[str, float]] = {
+    "node_load1": ("cpu_load", 1.0),
+    "nvidia_gpu_duty_cycle": ("acc_utilization", 1.0),
+    "nvidia_gpu_memory_used_bytes": ("acc_mem_used", 1.0),
+    "nvidia_gpu_power_usage_milliwatts": ("acc_power", 1e-3),
+    "DCGM_FI_DEV_GPU_UTIL": ("acc_utilization", 1.0),
+    "DCGM_FI_DEV_FB_USED": ("acc_mem_used", 1024.0**2),
+    "DCGM_FI_DEV_POWER_USAGE": ("acc_power", 1.0),
+    "DCGM_FI_PROF_SM_ACTIVE": ("acc_sm_active", 100.0),
+}
 METRICS = {metric.name: metric for metric in _LISTED}
 _BY_NAME = {name.lower(): metric for metric in _LISTED for name in (metric.name, *metric.others)}
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from sightline.cluster.broker import Listener
 from sightline.cluster.config import Config, Tracing
 from sightline.cluster.feeds import Feeds, read_limits
 from sightline.cluster.notes import Notes
@@ -84,13 +85,20 @@ class ClusterService:
                 plain=config.plain,
             )
             opened.pop_all()  # now it is for `close` to do
+        self.listener: Listener | None = None
+        if config.broker is not None:
+            keep_ns = (config.keeping.samples_days or 36_500) * _DAY_NS
+            reader = PointReader(config.units)
+            self.listener = Listener(
+                config.broker, config.cluster, self.store, say, reader, keep_ns
+            )
         self.feeds = Feeds(config.sources, config.cluster, self.store, _ask_series(config))
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def begin(self, more: Callable[[], object] | None = None, each_s: float = 10.0) -> None:
         """Start what is done beside the answers; `more` each so many seconds."""
-        works = (self._keep, self._judge, self._read)
+        works = (self._keep, self._judge, self._read, self._listen)
         if more is not None:
             self._threads.append(threading.Thread(target=self._repeat, args=(more, each_s)))
         self._threads += [threading.Thread(target=work) for work in works]
@@ -138,6 +146,10 @@ class ClusterService:
         while not self._ended.wait(wait):
             self.feeds.read(self._say)
             wait = max(10.0, 60 * sources.every_minutes)
+
+    def _listen(self) -> None:
+        if self.listener is not None:
+            self.listener.run(self._ended)
 
     def _repeat(self, work: Callable[[], object], each_s: float) -> None:
         while not self._ended.wait(each_s):
