@@ -197,8 +197,18 @@ def test_from_a_wasted_job_to_its_line(tmp_path, monkeypatch):
     program = str(Path(sys.executable).with_name("sightline"))
     with place_sockets() as sockets:
         door = str(sockets / "daemon.sock")
-        command = (program, "capture", "--job", "{job}", "--socket", door, "--for", "2s", "--stacks", "-o",
-                   "{output}")  # fmt: skip
+        length = ("--for", "2s", "--stacks")
+        command = (
+            program,
+            "capture",
+            "--job",
+            "{job}",
+            "--socket",
+            door,
+            *length,
+            "-o",
+            "{output}",
+        )
         tracing = Tracing(command, ("job-low-cpu-load",))
         with (
             run_slurm(tmp_path, monkeypatch, tracing=tracing, make_report=make_report) as slurm,

@@ -18,12 +18,14 @@ from sightline.errors import InputError, RequestError
 
 _KEYS = {
     "": {"cluster", "store", "listen", "names", "certificate", "key", "plain", "keep", "units",
-         "access", "sources", "trace", "oidc", "nats"},
+         "access", "sources", "trace", "oidc", "nats",
+         "tell"},
     "keep": {"samples_days", "jobs_days"},
     "access": {"tokens", "header", "proxies", "roles", "projects"},
     "tokens": {"name", "role", "sha256"},
     "sources": {"slurm", "clustercockpit", "prometheus", "limits", "every_minutes"},
     "trace": {"command", "on", "most"},
+    "tell": {"on", "webhook", "command", "rounds"},
     "nats": {"url", "user", "password_file", "token_file", "ca", "metrics", "jobs", "durable"},
     "oidc": {"issuer", "client_id", "client_secret_file", "claim", "redirect"},
 }  # fmt: skip
@@ -54,6 +56,16 @@ class Tracing:
     command: tuple[str, ...] = _CAPTURE
     on: tuple[str, ...] = ()
     most: int = 2  # at a time
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Who is told of problems of jobs that run: of which rules, after how many rounds in a row."""
+
+    on: tuple[str, ...] = ()
+    webhook: str = ""
+    command: str = ""
+    rounds: int = 3  # ours: three minutes; a figure that only touches a threshold is not told
 
 
 @dataclass(frozen=True)
@@ -100,6 +112,7 @@ class Config:
     tracing: Tracing = field(default_factory=Tracing)
     provider: Provider | None = None
     broker: Broker | None = None
+    telling: Telling = field(default_factory=Telling)
 
 
 def read_config(path: Path) -> Config:
@@ -149,6 +162,7 @@ def make_config(held: Mapping[str, Any], folder: Path) -> Config:
         _read_tracing(_table(held, "trace")),
         _read_provider(_table(held, "oidc"), folder) if "oidc" in held else None,
         _read_broker(_table(held, "nats"), folder, held) if "nats" in held else None,
+        _read_telling(_table(held, "tell")),
     )
 
 
@@ -204,6 +218,20 @@ def _read_tracing(held: Mapping[str, Any]) -> Tracing:
     if "{output}" not in command:
         raise RequestError("the `command` that records has a word {output}: the folder to write")
     return Tracing(command, _texts(held, "on"), _count(held, "most", 2))
+
+
+def _read_telling(held: Mapping[str, Any]) -> Telling:
+    made = Telling(
+        _texts(held, "on"),
+        _text(held, "webhook", ""),
+        _text(held, "command", ""),
+        _count(held, "rounds", Telling().rounds),
+    )
+    if made.on and not (made.webhook or made.command):
+        raise RequestError("`tell` has a `webhook` or a `command`: whom to tell")
+    if made.rounds < 1:
+        raise RequestError("`rounds` is 1 or more")
+    return made
 
 
 def _read_broker(held: Mapping[str, Any], folder: Path, top: Mapping[str, Any]) -> Broker:
