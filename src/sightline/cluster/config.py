@@ -29,6 +29,7 @@ _KEYS = {
     "nats": {"url", "user", "password_file", "token_file", "ca", "metrics", "jobs", "durable"},
     "oidc": {"issuer", "client_id", "client_secret_file", "claim", "redirect"},
 }  # fmt: skip
+BUCKET = "s3://"
 # https://docs.nats.io/nats-concepts/subjects: tokens between dots, * for one and > for the rest.
 _SUBJECT = re.compile(r"(?:[A-Za-z0-9_-]{1,64}|\*)(?:\.(?:[A-Za-z0-9_-]{1,64}|\*)){0,15}(?:\.>)?")
 _DURABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -327,4 +328,4 @@ def _count(held: Mapping[str, Any], key: str, default: int) -> int:
 
 
 def _path(folder: Path, text: str) -> str:
-    return str(folder / text) if text else ""
+    return text if text.startswith(BUCKET) else str(folder / text) if text else ""
