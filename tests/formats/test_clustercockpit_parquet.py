@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.exceptions import PanicException
 
 from formats.test_clustercockpit import CLUSTER, DATA, META, open_path, write_archive
 from sightline.errors import InputError
@@ -86,6 +87,17 @@ def test_a_file_that_is_cut_is_refused(tmp_path, cut):
     path = write_parquet(tmp_path / "c1", write_row(META, DATA)) / NAME
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(InputError):
+        open_path(path)
+
+
+def test_what_polars_panics_at_is_refused(tmp_path, monkeypatch):
+    path = write_seed(tmp_path / "c1") / NAME
+
+    def panic(*_: object) -> None:
+        raise PanicException("assertion failed")
+
+    monkeypatch.setattr("polars.LazyFrame.collect", panic)
+    with pytest.raises(InputError, match="assertion failed"):
         open_path(path)
 
 

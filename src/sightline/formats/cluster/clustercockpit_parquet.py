@@ -82,7 +82,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
                     left_out += 1
                 else:
                     damaged += _add_row(tables, row)
-        except (pl.exceptions.PolarsError, OSError, _OtherFile) as error:
+        # Of some damage Polars panics instead of raising an error of its own.
+        except (
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+            OSError,
+            _OtherFile,
+        ) as error:
             lost.append(f"{file.name}: {str(error).splitlines()[0][:200]}")
     if not tables.rows["jobs"]:
         raise DamagedError(
