@@ -10,9 +10,20 @@ post() {
         -H "Authorization: Bearer $SIGHTLINE_PUSH_TOKEN" --data-binary @- "$SIGHTLINE_URL$1" || true
 }
 if [ "$SLURM_SCRIPT_CONTEXT" = "prolog_slurmctld" ]; then
-    nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed 's/.*/{"hostname":"&"}/' | paste -sd,)
     count=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | wc -l)
-    about=$(scontrol show job "$SLURM_JOB_ID")
+    about=$(scontrol show --details job "$SLURM_JOB_ID")
+    # "Nodes=n[1-2] CPU_IDs=0-7 Mem=0 GRES=gpu:a100:3(IDX:0-1,3)": which GPUs of which node are its own.
+    nodes=$(echo "$about" | sed -n 's/^ *Nodes=\([^ ]*\) .*GRES[_IDX]*=\(.*\)$/\1 \2/p' |
+        while read -r list gres; do
+            own=$(echo "$gres" | sed -n 's/.*gpu[^(]*([^)]*IDX:\([0-9,-]*\)).*/\1/p' | tr , '\n' |
+                while IFS=- read -r first last; do
+                    [ -n "$first" ] && seq "$first" "${last:-$first}"
+                done | sed 's/.*/"&"/' | paste -sd,)
+            scontrol show hostnames "$list" |
+                sed "s/.*/{\"hostname\":\"&\",\"accelerators\":[$own]}/"
+        done | paste -sd,)
+    [ -n "$nodes" ] || nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST" |
+        sed 's/.*/{"hostname":"&"}/' | paste -sd,)
     cpus=$(echo "$about" | sed -n 's/.*NumCPUs=\([0-9]*\).*/\1/p' | head -1)
     gpus=$(echo "$about" | sed -n 's/.*AllocTRES=.*gres\/gpu=\([0-9]*\).*/\1/p' | head -1)
     post /api/jobs/start_job/ "{\"jobId\":$SLURM_JOB_ID,\"cluster\":\"$SLURM_CLUSTER_NAME\",

@@ -15,6 +15,7 @@ import sightline
 import synth_rocm
 from attack.recorded_seeds import write_recorded
 from formats import test_clustercockpit as cockpit
+from formats import test_clustercockpit_parquet as rows
 from formats import test_gtpin as gtpin
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
@@ -269,6 +270,7 @@ def _write_jobs(folder: Path) -> list[Seed]:
         *(Seed(name, folder / name) for name in texts),
         Seed("clustercockpit", job),
         Seed("clustercockpit_db", database),
+        Seed("clustercockpit_parquet", rows.write_seed(folder / "rows") / rows.NAME),
     ]
 
 

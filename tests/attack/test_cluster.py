@@ -21,7 +21,8 @@ import pytest
 
 from attack.mutate import damage
 from sightline.cluster.access import Rules, Token, hash_token, make_token
-from sightline.cluster.config import make_config
+from sightline.cluster.broker import Listener
+from sightline.cluster.config import Broker, make_config
 from sightline.cluster.journal import list_files
 from sightline.cluster.notes import Notes
 from sightline.cluster.points import MOST_POINTS, PointReader
@@ -30,6 +31,7 @@ from sightline.errors import InputError, RequestError, SightlineError
 from support.campaigns import CAMPAIGNS
 from support.cluster_jobs import write_start
 from support.cluster_service import TOKENS, Own, run_service
+from support.remote_writing import write_request
 
 pytestmark = pytest.mark.timing
 ROUNDS = 3000 if CAMPAIGNS else 60
@@ -44,6 +46,10 @@ DOORS: dict[str, tuple[str, str, bytes, str]] = {
     "/api/v2/write": ("POST", "ingest", LINE, "precision=s&bucket=x"),
     "/api/write": ("POST", "ingest", LINE, "cluster=c1"),
     "/metricstore/api/write": ("POST", "ingest", LINE, "cluster=c1"),
+    "/api/v1/write": (
+        "POST", "ingest",
+        write_request(({"__name__": "node_load1", "instance": "n1"}, [(NOW * 1000, 1.5)])), "",
+    ),
     "/api/jobs/start_job": ("POST", "ingest", json.dumps(write_start(7, at=NOW)).encode(), ""),
     "/api/jobs/stop_job": (
         "POST", "ingest",
@@ -144,6 +150,44 @@ def test_damaged_bodies(own: Own, tmp_path: Path, door: str) -> None:
     assert_well(own, tmp_path)
 
 
+def test_damaged_blocks_of_snappy(own: Own, tmp_path: Path) -> None:
+    from cramjam import snappy
+
+    rng = random.Random(17)
+    whole = bytes(snappy.compress_raw(DOORS["/api/v1/write"][2] * 20))
+    for _ in range(ROUNDS):
+        body = damage(whole, rng, whole)[1]
+        reply = own.ask("/api/v1/write", "ingest", "POST", body, Content_Encoding="snappy")
+        assert reply.status in (204, 400), (body, reply.body)
+    bomb = bytes(snappy.compress_raw(b"\x0a\0" * (40 << 20)))
+    for body in (bomb, bytes(snappy.compress_raw(b"\x0a\0" * (2 << 20)))):
+        reply = own.ask("/api/v1/write", "ingest", "POST", body, Content_Encoding="snappy")
+        assert reply.status == 400, len(body)
+    assert_well(own, tmp_path)
+
+
+def test_damaged_messages_of_a_broker(tmp_path: Path) -> None:
+    """What comes by NATS: no job and no point of another cluster, and nothing that ends it."""
+    rng = random.Random(19)
+    text = json.dumps(write_start(7, at=NOW)).replace('"', '\\"')
+    event = f'job,function=start_job event="{text}" {NOW}'.encode()
+    (tmp_path / "secret").write_bytes(SECRET)
+    with run_service(tmp_path) as own:
+        said: list[str] = []
+        listener = Listener(Broker("nats://127.0.0.1"), "c1", own.service.store, said.append)
+        for _ in range(ROUNDS):
+            listener.take_jobs([damage(event, rng, event)[1]])
+            listener.take_metrics([damage(LINE, rng, LINE)[1], b"x" * 100_000])
+        for words in ('"' * 100_000, "\\" * 100_000, "[" * 100_000, EVIL.replace('"', '\\"')):
+            listener.take_jobs([f'job,function=start_job event="{words}"'.encode()])
+        listener.take_jobs([b"x" * (17 << 20), event])
+        assert len(said) <= 20
+        assert "7" in [known.row["job_id"] for known in own.service.store.list_live()]
+        own.service.store.checkpoint()
+        assert {p.name for p in (tmp_path / "store" / "samples").glob("*")} <= {"cluster=c1"}
+        assert own.ask("/", "admin").status == 200
+
+
 def test_path_traversal_through_tags(own: Own, tmp_path: Path) -> None:
     """cc-backend 1.5.4: a tag of a line was a part of a path."""
     for name in ("..", "../..", "../../x", "/etc", "a/b", ".hidden", "c1/../..", "a\\..\\b", "~"):
@@ -229,6 +273,7 @@ def test_configurations_that_let_anybody_in() -> None:
         {"listen": "evil.example:80"},
         {"trace": {"command": ["sh", "-c", "x"]}},
         {"oidc": {"issuer": "http://evil.example", "client_id": "x"}},
+        {"nats": {"url": "nats://127.0.0.1", "metrics": ["x"]}},
         {"keep": {"jobs_days": -1}},
     ):
         with pytest.raises((RequestError, InputError)):

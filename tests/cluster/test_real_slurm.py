@@ -14,13 +14,18 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import pytest
 
+from sightline.cluster.config import Tracing
+from sightline.doors.http.running import make_report
+from support.asking import place_sockets
 from support.cluster_service import TOKENS, Own, run_service
 from support.places import ROOT
 
@@ -43,8 +48,11 @@ def find_program(*names: str) -> str:
     return found
 
 
-@pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Own, Path]]:
+@contextlib.contextmanager
+def run_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: Any
+) -> Iterator[tuple[Own, Path]]:
+    """Slurm and a service that its prolog tells of jobs; `more` is the service's."""
     control = find_program("slurmctld")
     daemon = find_program("slurmd")
     step = find_program("slurmstepd")
@@ -55,7 +63,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Own
     conf = tmp_path / "slurm.conf"
     for name in ("state", "spool"):
         (tmp_path / name).mkdir()
-    with run_service(tmp_path / "service") as own:
+    with run_service(tmp_path / "service", **more) as own:
         own.connect().close()
         env = tmp_path / "sightline.env"
         env.write_text(
@@ -129,19 +137,29 @@ def wait_for_node(running: list[subprocess.Popen[bytes]], folder: Path) -> None:
     pytest.skip(f"Slurm cannot start here: {logs}")
 
 
+def submit(name: str, body: str, folder: Path) -> str:
+    """The number of a job of one task."""
+    done = subprocess.run(
+        ["sbatch", "--parsable", "-J", name, "-o", str(folder / name), "-n1", "--chdir",
+         str(folder)],
+        input=f"#!/bin/sh\n{body}\n",
+        text=True,
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Own, Path]]:
+    with run_slurm(tmp_path, monkeypatch) as made:
+        yield made
+
+
 def test_three_jobs_appear_with_their_figures(slurm):
     own, folder = slurm
     scripts = {"quick": "sleep 2", "fails": "sleep 1; exit 3", "computes": "sleep 3"}
-    numbers = {}
-    for name, body in scripts.items():
-        done = subprocess.run(
-            ["sbatch", "--parsable", "-J", name, "-o", "/dev/null", "-n1", "--chdir", str(folder)],
-            input=f"#!/bin/sh\n{body}\n",
-            text=True,
-            capture_output=True,
-        )
-        assert done.returncode == 0, done.stderr
-        numbers[name] = done.stdout.strip()
+    numbers = {name: submit(name, body, folder) for name, body in scripts.items()}
     deadline = time.monotonic() + 90
     while True:
         found = {
@@ -160,3 +178,93 @@ def test_three_jobs_appear_with_their_figures(slurm):
         seconds = job["duration_ns"] / 1e9
         assert 1 <= seconds <= 60
         assert job["core_hours"] == pytest.approx(job["cpus"] * seconds / 3600)
+
+
+TRAIN = """\
+import torch
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+while True:
+    optimizer.zero_grad(); model(torch.randn(16, 64)).sum().backward(); optimizer.step()
+"""
+
+
+@pytest.mark.campaign
+def test_from_a_wasted_job_to_its_line(tmp_path, monkeypatch):
+    """A rule finds a job of Slurm, it is recorded for 2 s, and its page links the report."""
+    pytest.importorskip("torch")
+    monkeypatch.setattr("sightline.subjects.jobs.judges._limits.LEAST_S", 5.0)
+    program = str(Path(sys.executable).with_name("sightline"))
+    with place_sockets() as sockets:
+        door = str(sockets / "daemon.sock")
+        length = ("--for", "2s", "--stacks")
+        command = (
+            program,
+            "capture",
+            "--job",
+            "{job}",
+            "--socket",
+            door,
+            *length,
+            "-o",
+            "{output}",
+        )
+        tracing = Tracing(command, ("job-low-cpu-load",))
+        with (
+            run_slurm(tmp_path, monkeypatch, tracing=tracing, make_report=make_report) as slurm,
+            run_daemon(program, door, str(sockets), tmp_path),
+        ):
+            own, folder = slurm
+            (folder / "train.py").write_text(TRAIN)
+            env = f"KINETO_USE_DAEMON=1 KINETO_IPC_SOCKET_DIR={sockets} OMP_NUM_THREADS=1"
+            body = f"{env} {quote(sys.executable)} {quote(str(folder / 'train.py'))}"
+            number = submit("train", body, folder)
+            try:
+                page, trace = follow(own, number, program, door)
+            finally:
+                subprocess.run(["scancel", number], check=False)
+    assert trace.state == "done", trace.note
+    assert (trace.by, trace.why) == ("rule", "job-low-cpu-load")
+    assert f"/trace?n={trace.id}" in page
+    traces = tmp_path / "service/store/traces"
+    assert (traces / f"{trace.id}.html").stat().st_size > 100_000
+    said = subprocess.run(
+        [program, "findings", "--all", str(traces / f"{trace.id}.sightline")],
+        capture_output=True,
+        text=True,
+    )
+    assert "train.py" in said.stdout, said
+
+
+def follow(own: Own, number: str, program: str, door: str) -> tuple[str, Any]:
+    """The job's page and its recording, once that ended; its node says that it does little."""
+    host = socket.gethostname().split(".")[0]
+    deadline = time.monotonic() + 120
+    while True:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+        now = int(time.time())
+        line = f"cpu_load,hostname={host},type=node value=0.01 {now}"
+        assert own.ask("/write", "ingest", "POST", line.encode()).status == 204
+        live = [known.key for known in own.service.store.list_live()]
+        who = subprocess.run(
+            [program, "capture", "--who", "--json", "--socket", door], capture_output=True
+        )
+        if not live or f'"job": "{number}"'.encode() not in who.stdout:
+            continue  # the program has not begun to train: there is nobody to record
+        own.service.running.refresh(own.service.tracer.heed)
+        traces = own.service.notes.list_traces(live[0])
+        if traces and traces[0].state != "asked":
+            return own.ask(f"/job?id={live[0]}", "admin").body.decode(), traces[0]
+
+
+@contextlib.contextmanager
+def run_daemon(program: str, door: str, programs: str, folder: Path) -> Iterator[None]:
+    command = [program, "daemon", "--socket", door, "--door", programs, "--keep",
+               str(folder / "captures")]  # fmt: skip
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        running.terminate()
+        running.wait(30)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sightline.core.line_protocol import (
     find_unit_ns,
+    read_events,
     read_fields,
     read_head,
     read_time_ns,
@@ -81,3 +82,23 @@ def test_what_is_written_reads_back(name, tags, value):
     if any(text.endswith("\\") for text in (name, *tags, *tags.values())):
         return  # the protocol cannot say it
     assert read(line)[:3] == (clean(name), wanted, {"value": value})
+
+
+@given(st.text(max_size=60), st.text(max_size=20))
+def test_events_keep_their_text(text, other):
+    def write(one: str) -> str:
+        quoted = one.replace("\\", "\\\\").replace('"', '\\"')
+        return f'job,function=start_job event="{quoted}" 1700000000'
+
+    data = f"{write(text)}\n\n{write(other)}".encode("utf-8", "surrogatepass")
+    assert list(read_events(data)) == [
+        ("job", {"function": "start_job"}, one) for one in (text, other)
+    ]
+
+
+@pytest.mark.parametrize(
+    "data", [b"job", b"job event=", b'job event="', b'job event="x\\"', b'job,a event="x"', b"\xff"]
+)
+def test_what_is_no_event_is_an_error(data):
+    with pytest.raises(ValueError, match=r"event|tag"):
+        list(read_events(data))

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from sightline.cluster.access import Rules, Token, hash_token
-from sightline.cluster.config import Config, Tracing
+from sightline.cluster.config import Config, Telling, Tracing
 from sightline.doors.http.messages import Reply, Request
 from sightline.doors.http.running import ClusterService
 from sightline.doors.http.service import split_target
@@ -91,7 +91,7 @@ def run_service(folder: Path, **more: Any) -> Iterator[Own]:
     said: list[str] = []
     config = Config(
         "c1", folder / "store", port=0, rules=more.pop("rules", make_rules()),
-        tracing=more.pop("tracing", Tracing()),
+        tracing=more.pop("tracing", Tracing()), telling=more.pop("telling", Telling()),
     )  # fmt: skip
     report = more.pop("make_report", lambda recording, target: target.write_bytes(b"<p>a report"))
     service = ClusterService(config, said.append, report, **more)

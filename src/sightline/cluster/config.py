@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from sightline.cluster.access import ROLES, Network, Rules, Token
 from sightline.cluster.names import is_cluster
@@ -16,14 +18,21 @@ from sightline.errors import InputError, RequestError
 
 _KEYS = {
     "": {"cluster", "store", "listen", "names", "certificate", "key", "plain", "keep", "units",
-         "access", "sources", "trace", "oidc"},
+         "access", "sources", "trace", "oidc", "nats",
+         "tell"},
     "keep": {"samples_days", "jobs_days"},
     "access": {"tokens", "header", "proxies", "roles", "projects"},
     "tokens": {"name", "role", "sha256"},
     "sources": {"slurm", "clustercockpit", "prometheus", "limits", "every_minutes"},
     "trace": {"command", "on", "most"},
+    "tell": {"on", "webhook", "command", "rounds"},
+    "nats": {"url", "user", "password_file", "token_file", "ca", "metrics", "jobs", "durable"},
     "oidc": {"issuer", "client_id", "client_secret_file", "claim", "redirect"},
 }  # fmt: skip
+BUCKET = "s3://"
+# https://docs.nats.io/nats-concepts/subjects: tokens between dots, * for one and > for the rest.
+_SUBJECT = re.compile(r"(?:[A-Za-z0-9_-]{1,64}|\*)(?:\.(?:[A-Za-z0-9_-]{1,64}|\*)){0,15}(?:\.>)?")
+_DURABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # Of `sightline daemon` on the job's nodes, whose token is in SIGHTLINE_TOKEN.
 _CAPTURE = (
     "sightline", "capture", "--job", "{job}", "--hosts", "{hosts}", "--for", "2s", "-o", "{output}",
@@ -51,6 +60,16 @@ class Tracing:
 
 
 @dataclass(frozen=True)
+class Telling:
+    """Who is told of problems of jobs that run: of which rules, after how many rounds in a row."""
+
+    on: tuple[str, ...] = ()
+    webhook: str = ""
+    command: str = ""
+    rounds: int = 3  # ours: three minutes; a figure that only touches a threshold is not told
+
+
+@dataclass(frozen=True)
 class Provider:
     """An OpenID Connect provider: its address, our name there, where it sends people back to."""
 
@@ -59,6 +78,20 @@ class Provider:
     secret: str
     redirect: str
     claim: str = "preferred_username"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A NATS server: its address, who we are there, and the subjects that are listened to."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+    token: str = ""
+    ca: str = ""
+    metrics: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    durable: str = ""  # of JetStream: what is not acknowledged is sent again
 
 
 @dataclass(frozen=True)
@@ -79,6 +112,8 @@ class Config:
     sources: Sources = field(default_factory=Sources)
     tracing: Tracing = field(default_factory=Tracing)
     provider: Provider | None = None
+    broker: Broker | None = None
+    telling: Telling = field(default_factory=Telling)
 
 
 def read_config(path: Path) -> Config:
@@ -127,6 +162,8 @@ def make_config(held: Mapping[str, Any], folder: Path) -> Config:
         _read_sources(_table(held, "sources"), folder),
         _read_tracing(_table(held, "trace")),
         _read_provider(_table(held, "oidc"), folder) if "oidc" in held else None,
+        _read_broker(_table(held, "nats"), folder, held) if "nats" in held else None,
+        _read_telling(_table(held, "tell")),
     )
 
 
@@ -184,11 +221,58 @@ def _read_tracing(held: Mapping[str, Any]) -> Tracing:
     return Tracing(command, _texts(held, "on"), _count(held, "most", 2))
 
 
-def _read_provider(held: Mapping[str, Any], folder: Path) -> Provider:
+def _read_telling(held: Mapping[str, Any]) -> Telling:
+    made = Telling(
+        _texts(held, "on"),
+        _text(held, "webhook", ""),
+        _text(held, "command", ""),
+        _count(held, "rounds", Telling().rounds),
+    )
+    if made.on and not (made.webhook or made.command):
+        raise RequestError("`tell` has a `webhook` or a `command`: whom to tell")
+    if made.rounds < 1:
+        raise RequestError("`rounds` is 1 or more")
+    return made
+
+
+def _read_broker(held: Mapping[str, Any], folder: Path, top: Mapping[str, Any]) -> Broker:
+    url = _text(held, "url")
+    parts = urlsplit(url)
+    if parts.scheme not in ("nats", "tls") or not parts.hostname or parts.username:
+        raise RequestError("the `url` of `nats` is tls://HOST:4222, without a password")
+    is_own = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if parts.scheme == "nats" and not is_own and top.get("plain") is not True:
+        raise RequestError(
+            "others could read the password on the way to NATS",
+            hint="Write  tls://…; or say  plain = true  where the network is the cluster's own.",
+        )
+    user, subjects = _text(held, "user", ""), _texts(held, "metrics") + _texts(held, "jobs")
+    password = _read_secret(held, "password_file", folder) if user else ""
+    token = "" if user else _read_secret(held, "token_file", folder)
+    if not subjects or not all(_SUBJECT.fullmatch(one) for one in subjects):
+        raise RequestError("`metrics` and `jobs` of `nats` are lists of subjects, one at least")
+    durable = _text(held, "durable", "")
+    if durable and not _DURABLE.fullmatch(durable):
+        raise RequestError("`durable` is a name of letters, digits, - and _")
+    ca = _path(folder, _text(held, "ca", ""))
+    metrics, jobs = _texts(held, "metrics"), _texts(held, "jobs")
+    return Broker(url, user, password, token, ca, metrics, jobs, durable)
+
+
+def _read_secret(held: Mapping[str, Any], key: str, folder: Path) -> str:
+    """The words of a file. Raises RequestError: unreadable, or empty."""
     try:
-        secret = Path(_path(folder, _text(held, "client_secret_file"))).read_text().strip()
-    except OSError as error:
-        raise RequestError("the `client_secret_file` cannot be read", why=error.strerror) from error
+        secret = Path(_path(folder, _text(held, key))).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise RequestError(f"the `{key}` cannot be read", why=why) from error
+    if not secret:
+        raise RequestError(f"the `{key}` is empty")
+    return secret
+
+
+def _read_provider(held: Mapping[str, Any], folder: Path) -> Provider:
+    secret = _read_secret(held, "client_secret_file", folder)
     issuer, redirect = _text(held, "issuer"), _text(held, "redirect")
     for address in (issuer, redirect):
         if not address.startswith(("https://", "http://127.0.0.1", "http://localhost")):
@@ -244,4 +328,4 @@ def _count(held: Mapping[str, Any], key: str, default: int) -> int:
 
 
 def _path(folder: Path, text: str) -> str:
-    return str(folder / text) if text else ""
+    return text if text.startswith(BUCKET) else str(folder / text) if text else ""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sightline.cluster.config import Sources
+from sightline.cluster.config import BUCKET, Sources
 from sightline.cluster.documents import is_key, make_key
 from sightline.cluster.names import is_cluster
 from sightline.cluster.store import Store
@@ -50,6 +50,9 @@ class Feeds:
         added = 0
         for path in self._sources.clustercockpit:
             try:
+                if path.startswith(BUCKET):
+                    added += self._read_bucket(path)
+                    continue
                 changed = _stamp(Path(path))
                 if self._seen.get(path) != changed:
                     added += self._take(_open([path]))
@@ -63,6 +66,28 @@ class Feeds:
                 self._since = began - _OVERLAP_S
             except Exception as error:
                 failed(f"sacct: {error}")
+        return added
+
+    def _read_bucket(self, url: str) -> int:
+        """An archive in Parquet in object storage: each file that is new, or has grown.
+
+        Keys, region and endpoint are those of the environment (AWS_ACCESS_KEY_ID, ...), as Polars
+        and other tools read them.
+        """
+        import polars as pl
+
+        files = f"{url.rstrip('/')}/**/cc-archive-*.parquet"
+        paths = pl.scan_parquet(files, include_file_paths="file").select("file")
+        counts = paths.group_by("file").len().sort("file").collect()
+        added = 0
+        for name, rows in counts.iter_rows():
+            if self._seen.get(name) == rows:
+                continue
+            with tempfile.TemporaryDirectory(prefix="sightline-cluster-") as folder:
+                target = Path(folder) / "cc-archive-0.parquet"
+                pl.scan_parquet(name, glob=False).sink_parquet(target)
+                added += self._take(_open([str(target)]))
+            self._seen[name] = rows
         return added
 
     def _read_accounting(self) -> int:

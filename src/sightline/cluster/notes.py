@@ -29,6 +29,9 @@ CREATE TABLE IF NOT EXISTS traces (
     id INTEGER PRIMARY KEY, job_key TEXT NOT NULL, state TEXT NOT NULL, by TEXT NOT NULL,
     at INTEGER NOT NULL, why TEXT NOT NULL, note TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS traces_of ON traces (job_key);
+CREATE TABLE IF NOT EXISTS alarms (
+    job_key TEXT NOT NULL, rule TEXT NOT NULL, at INTEGER NOT NULL, ended INTEGER,
+    UNIQUE (job_key, rule));
 """
 
 
@@ -141,6 +144,28 @@ class Notes:
         """A recording by its number."""
         found = [Trace(*row) for row in self._ask("SELECT * FROM traces WHERE id = ?", number)]
         return found[0] if found else None
+
+    # -- alarms -------------------------------------------------------------------------------
+
+    def begin_alarm(self, key: str, rule: str) -> bool:
+        """A problem of a job is told; whether it was not before."""
+        now = int(time.time())
+        query = "INSERT OR IGNORE INTO alarms VALUES (?, ?, ?, NULL) RETURNING 1"
+        return bool(self._ask(query, key, rule, now))
+
+    def end_alarm(self, key: str, rule: str) -> bool:
+        """It is over; whether it was told, and went on until now."""
+        now = int(time.time())
+        query = (
+            "UPDATE alarms SET ended = ? WHERE job_key = ? AND rule = ? AND ended IS NULL "
+            "RETURNING 1"
+        )
+        return bool(self._ask(query, now, key, rule))
+
+    def list_alarms(self, key: str) -> list[tuple[str, int, int | None]]:
+        """What was told of a job: rule, when, and when it was over (s since 1970)."""
+        query = "SELECT rule, at, ended FROM alarms WHERE job_key = ? ORDER BY at, rule"
+        return [(str(rule), at, ended) for rule, at, ended in self._ask(query, key)]
 
     def _ask(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._lock, closing(self._held.execute(query, values)) as cursor:

@@ -18,7 +18,7 @@ from sightline.core.line_protocol import (
     split_line,
 )
 
-_HOUR_NS = 3600 * 10**9
+HOUR_NS = 3600 * 10**9
 _REASONS = 5  # of lines that are refused, as many are said
 _CACHED = 1_000_000
 _CACHED_BYTES = 256 << 20
@@ -86,11 +86,11 @@ class PointReader:
             try:
                 head, fields, moment = split_line(text)
                 at = read_time_ns(moment, scale, now)
-                if not oldest_ns <= at <= now + _HOUR_NS:
+                if not oldest_ns <= at <= now + HOUR_NS:
                     raise ValueError("a time lies outside of what is kept")
                 for name, value in read_fields(fields):
                     series, factor = self._find(cluster or "", head, name)
-                    number = _check_size(value * factor)
+                    number = check_size(value * factor)
                     batch.series.append(series)
                     batch.times.append(at)
                     batch.values.append(number)
@@ -141,7 +141,7 @@ class PointReader:
         return Series(cluster, host, ours, scope, part, written), factor
 
 
-def _check_size(value: float) -> float:
+def check_size(value: float) -> float:
     """The value, 0 where it is next to nothing. Raises ValueError for what no metric can be."""
     size = abs(value)
     if not size <= _LARGEST:

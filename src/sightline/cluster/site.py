@@ -108,6 +108,11 @@ limits = []                  # files cluster.json: what is normal on a node
 [trace]
 on = []                      # rules that have a running job recorded: ["job-underused-gpus"]
 
+[tell]
+on = []                      # rules whose problems of running jobs are told once: ["job-hang"]
+webhook = ""                 # an address that gets them as JSON; or a command, on its input:
+command = ""
+
 [access]
 header = ""                  # of the reverse proxy, with the user's name: "X-Remote-User"
 proxies = []                 # the networks that it comes from: ["127.0.0.1/32"]

@@ -24,6 +24,12 @@ class JobMetric(NamedTuple):
 
 
 _GB, _MB = 1e9, 1e6
+_PARTS = {
+    "tensor": "PIPE_TENSOR_ACTIVE", "fp64": "PIPE_FP64_ACTIVE", "fp32": "PIPE_FP32_ACTIVE",
+    "fp16": "PIPE_FP16_ACTIVE", "dram": "DRAM_ACTIVE",
+}  # fmt: skip
+GPU_PIPES = ("acc_tensor_active", "acc_fp64_active", "acc_fp32_active", "acc_fp16_active")
+GPU_MEMORY = "acc_dram_active"
 _LISTED = (
     JobMetric("cpu_load", "", SUM, 1, ("load_one", "load", "node_load1", "cpu_load_core")),
     JobMetric("cpu_user", "%", MEAN, 1, ("cpu_usage", "cpu_utilization")),
@@ -47,6 +53,11 @@ _LISTED = (
     JobMetric("acc_sm_active", "%", MEAN, 1, (
         "sm_active", "DCGM_FI_PROF_SM_ACTIVE", "nv_sm_active",
     )),
+    # Of their peaks: the pipes that compute, and the memory (DCGM's profiling fields, NVML's GPM).
+    *(
+        JobMetric(f"acc_{part}_active", "%", MEAN, 1, (f"{part}_active", f"DCGM_FI_PROF_{field}"))
+        for part, field in _PARTS.items()
+    ),
     JobMetric("acc_mem_used", "bytes", SUM, _MB, (
         "nv_fb_mem_used", "gpu_used_memory", "memory_used", "gres/gpumem",
         "nvidia_gpu_memory_used_bytes", "DCGM_FI_DEV_FB_USED",
@@ -74,6 +85,19 @@ _LISTED = (
     JobMetric("cpu_iowait", "%", MEAN, 1, ("iowait", "node_cpu_iowait", "cpu_waiting_for_i_o")),
 )  # fmt: skip
 
+# What exporters of Prometheus write: our metric, and what their numbers are multiplied by.
+# node_exporter; nvidia_gpu_prometheus_exporter (Jobstats); dcgm-exporter, which `watch` is like.
+EXPORTED: dict[str, tuple[str, float]] = {
+    "node_load1": ("cpu_load", 1.0),
+    "nvidia_gpu_duty_cycle": ("acc_utilization", 1.0),
+    "nvidia_gpu_memory_used_bytes": ("acc_mem_used", 1.0),
+    "nvidia_gpu_power_usage_milliwatts": ("acc_power", 1e-3),
+    "DCGM_FI_DEV_GPU_UTIL": ("acc_utilization", 1.0),
+    "DCGM_FI_DEV_FB_USED": ("acc_mem_used", 1024.0**2),
+    "DCGM_FI_DEV_POWER_USAGE": ("acc_power", 1.0),
+    "DCGM_FI_PROF_SM_ACTIVE": ("acc_sm_active", 100.0),
+    **{f"DCGM_FI_PROF_{field}": (f"acc_{part}_active", 100.0) for part, field in _PARTS.items()},
+}
 METRICS = {metric.name: metric for metric in _LISTED}
 _BY_NAME = {name.lower(): metric for metric in _LISTED for name in (metric.name, *metric.others)}
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}

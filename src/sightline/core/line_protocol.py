@@ -21,6 +21,10 @@ _SPLITS = {sign: re.compile(rb"(?<!\\)" + sign) for sign in (b",", b"=", b" ")}
 _NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?[iu]?")
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _WHOLE = re.compile(rb"-?\d{1,19}")
+_EVENT = re.compile(
+    rb'((?:[^ \\\n]|\\.)+) +event="((?:[^"\\]|\\.)*)"(?: +-?\d{1,19})?[ \r]*(?:\n|\Z)', re.DOTALL
+)
+_SIGN = re.compile(rb'\\(["\\])')
 _TRUE, _FALSE = (b"t", b"T", b"true", b"True", b"TRUE"), (b"f", b"F", b"false", b"False", b"FALSE")
 # What times are counted in, by the parameter `precision`; without one by how large they are.
 PRECISIONS = {"s": 10**9, "ms": 10**6, "us": 10**3, "u": 10**3, "ns": 1}
@@ -97,6 +101,25 @@ def read_fields(fields: bytes) -> Iterator[tuple[str, float]]:
         end = len(fields) if comma < 0 else comma
         yield _decode(fields[place:sign]), _read_number(fields[sign + 1 : end])
         place = end + 1
+
+
+def read_events(data: bytes) -> Iterator[tuple[str, dict[str, str], str]]:
+    """What cc-backend calls events: name, tags and the text of `event` (internal/api/nats.go).
+
+    job,function=start_job event="{\\"jobId\\":7}" 1700000000 is one. Raises ValueError at the first
+    that is none.
+    """
+    place = 0
+    while place < len(data):
+        if data[place : place + 1] in b" \r\n":
+            place += 1
+            continue
+        found = _EVENT.match(data, place)
+        if found is None:
+            raise ValueError("an event is a name with tags, and a text  event=")
+        name, tags = read_head(found[1])
+        yield name, tags, _SIGN.sub(rb"\1", found[2]).decode()
+        place = found.end()
 
 
 def _read_number(text: bytes) -> float:

@@ -58,8 +58,10 @@ class Request:
         coding = self.headers.get("Content-Encoding", "").strip().lower()
         if coding in ("", "identity"):
             return self.body
+        if coding == "snappy":
+            return _unpack_snappy(self.body)
         if coding != "gzip":
-            raise ValueError("bodies are plain or gzip")
+            raise ValueError("bodies are plain, gzip or snappy")
         unpacker = zlib.decompressobj(wbits=31)
         try:
             whole = unpacker.decompress(self.body, MOST_UNPACKED + 1)
@@ -68,6 +70,19 @@ class Request:
         if len(whole) > MOST_UNPACKED or not unpacker.eof:
             raise ValueError(f"the gzipped body is cut off, or has over {MOST_UNPACKED:,} bytes")
         return whole
+
+
+def _unpack_snappy(body: bytes) -> bytes:
+    """A block of snappy, as remote write has it: how long it is unpacked stands at its front."""
+    from cramjam import DecompressionError, snappy
+
+    try:
+        length = snappy.decompress_raw_len(body)
+        if length > MOST_UNPACKED:
+            raise ValueError(f"the body has over {MOST_UNPACKED:,} bytes unpacked")
+        return bytes(snappy.decompress_raw(body))
+    except DecompressionError as error:
+        raise ValueError("the body is not a block of snappy") from error
 
 
 @dataclass(frozen=True)

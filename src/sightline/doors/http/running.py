@@ -7,7 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from sightline.cluster.alarms import Alarms
+from sightline.cluster.broker import Listener
 from sightline.cluster.config import Config, Tracing
 from sightline.cluster.feeds import Feeds, read_limits
 from sightline.cluster.notes import Notes
@@ -20,6 +23,8 @@ from sightline.core.model.run import Run
 from sightline.core.whole_file import write_whole
 from sightline.doors.http.server import ClusterServer
 from sightline.doors.http.service import Login, Service
+from sightline.record.monitor.notices import Notifier
+from sightline.subjects.jobs.job import Job
 
 # cc-metric-store's documentation: checkpoints each 12 h; the log is read again after a kill, and
 # ten minutes of it take seconds.
@@ -84,13 +89,21 @@ class ClusterService:
                 plain=config.plain,
             )
             opened.pop_all()  # now it is for `close` to do
+        self.listener: Listener | None = None
+        if config.broker is not None:
+            keep_ns = (config.keeping.samples_days or 36_500) * _DAY_NS
+            reader = PointReader(config.units)
+            self.listener = Listener(
+                config.broker, config.cluster, self.store, say, reader, keep_ns
+            )
+        self.notifier, self.alarms = _make_alarms(config, self.notes, say)
         self.feeds = Feeds(config.sources, config.cluster, self.store, _ask_series(config))
         self._ended = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def begin(self, more: Callable[[], object] | None = None, each_s: float = 10.0) -> None:
         """Start what is done beside the answers; `more` each so many seconds."""
-        works = (self._keep, self._judge, self._read)
+        works = (self._keep, self._judge, self._read, self._listen)
         if more is not None:
             self._threads.append(threading.Thread(target=self._repeat, args=(more, each_s)))
         self._threads += [threading.Thread(target=work) for work in works]
@@ -104,6 +117,8 @@ class ClusterService:
         self.server.server_close()
         for thread in self._threads:
             thread.join(60)
+        if self.notifier is not None:
+            self.notifier.close()
         self.search.close()
         self.notes.close()
         self.store.close()
@@ -120,13 +135,23 @@ class ClusterService:
                 self._try("the store", self.store.drop_old)
                 cleaned = now
 
+    def judge(self) -> float:
+        """Judge all jobs that run once, tell and record; seconds until the next time."""
+        wait = self.running.refresh(self._heed)
+        self.alarms.keep_only({known.key for known in self.store.list_live()})
+        return wait
+
+    def _heed(self, key: str, job: Job, problems: list[dict[str, Any]]) -> None:
+        self.tracer.heed(key, job, problems)
+        self.alarms.heed(key, job, problems)
+
     def _judge(self) -> None:
         """Jobs that run, now and then."""
         wait = 0.0
         while not self._ended.wait(wait):
             wait = 60.0
             try:
-                wait = self.running.refresh(self.tracer.heed)
+                wait = self.judge()
             except Exception as error:  # the next round is tried all the same
                 self._say(f"jobs that run could not be judged: {error}")
 
@@ -139,6 +164,10 @@ class ClusterService:
             self.feeds.read(self._say)
             wait = max(10.0, 60 * sources.every_minutes)
 
+    def _listen(self) -> None:
+        if self.listener is not None:
+            self.listener.run(self._ended)
+
     def _repeat(self, work: Callable[[], object], each_s: float) -> None:
         while not self._ended.wait(each_s):
             self._try("what is simulated", work)
@@ -148,6 +177,17 @@ class ClusterService:
             work()
         except Exception as error:  # a thread that ends would end it for all jobs
             self._say(f"{what}: {error}")
+
+
+def _make_alarms(config: Config, notes: Notes, say: Say) -> tuple[Notifier | None, Alarms]:
+    """Raises RequestError for a webhook that is no address, or a command that cannot be read."""
+    telling = config.telling
+    if not telling.on:
+        return None, Alarms(telling, notes, lambda text, data: None)
+    notifier = Notifier(
+        telling.webhook or None, telling.command or None, lambda text: say(f"tell: {text}")
+    )
+    return notifier, Alarms(telling, notes, notifier.tell)
 
 
 def can_trace(tracing: Tracing) -> bool:

@@ -1,7 +1,8 @@
 """What each address answers, and to whom. No sockets here.
 
-Programs, with a token: POST /write, /api/v2/write, /api/write (line protocol), POST
-/api/jobs/start_job/ and stop_job/ (ClusterCockpit's), GET /api/jobs, /api/job, /api/lines. People:
+Programs, with a token: POST /write, /api/v2/write, /api/write (line protocol), /api/v1/write
+(Prometheus' remote write), /api/jobs/start_job/ and stop_job/ (ClusterCockpit's), GET /api/jobs,
+/api/job, /api/lines. People:
 the pages of views/cluster, known by a proxy's header, a provider, or a token once. No path is ever
 a file's but the number of a recording.
 """
@@ -32,6 +33,7 @@ from sightline.cluster.access import (
 from sightline.cluster.lines import write_samples
 from sightline.cluster.notes import PRIVATE, Notes
 from sightline.cluster.points import PointReader
+from sightline.cluster.remote_write import read_points
 from sightline.cluster.search import Search
 from sightline.cluster.store import DoubleError, FullError, Store
 from sightline.cluster.tracing import Tracer
@@ -118,8 +120,8 @@ class Service:
             return Reply(200, json.dumps({"status": "pass", "version": __version__}).encode())
         if path == "/style.css":
             return Reply(200, _STYLE, "text/css; charset=utf-8")
-        if path in _WRITES:
-            return self._write(request)
+        if path in _WRITES or path == _REMOTE_WRITE:
+            return self._write(request, path)
         if path in ("/api/jobs/start_job", "/api/jobs/stop_job"):
             return self._change_job(request, path)
         if path.startswith("/api/"):
@@ -135,18 +137,21 @@ class Service:
 
     # -- programs -----------------------------------------------------------------------------
 
-    def _write(self, request: Request) -> Reply:
-        """Line protocol: 204 once it is on the disk."""
+    def _write(self, request: Request, path: str) -> Reply:
+        """Line protocol or remote write: 204 once it is on the disk."""
         refused = self._refuse_sender(request)
         if refused is not None:
             return refused
-        query = request.query
-        batch = self._reader.read(
-            request.unpack(),
-            query.get("cluster") or self._cluster,
-            query.get("precision"),
-            oldest_ns=time.time_ns() - self._keep_ns,
-        )
+        query, now_ns = request.query, time.time_ns()
+        cluster = query.get("cluster") or self._cluster
+        oldest_ns = now_ns - self._keep_ns
+        if path == _REMOTE_WRITE:
+            if _VERSION_2 in request.headers.get("Content-Type", ""):  # its sender tries 1.0 then
+                return say(415, "remote write 1.0 is understood")
+            batch = read_points(request.unpack(), cluster, now_ns, oldest_ns)
+        else:
+            precision = query.get("precision")
+            batch = self._reader.read(request.unpack(), cluster, precision, oldest_ns=oldest_ns)
         self._store.write_points(batch)
         if not batch.refused:
             return Reply(204)
@@ -314,6 +319,8 @@ class Service:
 
 
 _WRITES = ("/write", "/api/v2/write", "/api/write", "/metricstore/api/write")
+_REMOTE_WRITE = "/api/v1/write"
+_VERSION_2 = "io.prometheus.write.v2."
 _ENTER = (
     '<form class="filter" method="post" action="/enter"><label>token'
     '<input name="token" type="password" autocomplete="current-password" required></label>'

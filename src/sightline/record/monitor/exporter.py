@@ -5,7 +5,7 @@ for it work as they are: `Hostname` and `hostname` (it changed in 2026) are both
 has no name for, processes, and other vendors' GPUs, are `sightline_*` with Prometheus' units.
 `otel` has hw.* of OpenTelemetry's semantic conventions in Prometheus' spelling, and `sightline_*`
 for the rest. In Kubernetes processes have the labels of their pod, and so has a GPU that one pod
-alone uses.
+alone uses; under Slurm `hpc_job`, dcgm-exporter's label, is the number of the job.
 
 Only current values are there: a metric without a reading has no line, and never a zero.
 """
@@ -36,7 +36,8 @@ from sightline.record.monitor.readings import (
     Entity,
     read_pid,
 )
-from sightline.record.pods import Pods
+from sightline.record.pods import Pod, Pods
+from sightline.record.slurm_jobs import SlurmJobs
 
 DCGM, OTEL = "dcgm", "otel"
 # Our unit: Prometheus' (https://prometheus.io/docs/practices/naming/#base-units), its factor.
@@ -64,9 +65,11 @@ class Collector:
         names: str = DCGM,
         host: str | None = None,
         pods: Pods | None = None,
+        jobs: SlurmJobs | None = None,
     ) -> None:
         self._latest, self._names = latest, names
         self._pods = Pods() if pods is None else pods
+        self._jobs = SlurmJobs() if jobs is None else jobs
         self._host = socket.gethostname() if host is None else host
 
     def describe(self) -> Iterable[Family]:
@@ -100,18 +103,18 @@ class Collector:
         yield "sightline_watch_round_seconds", text, "gauge", {}, latest.cost_ns / 1e9
 
     def _find_owners(self) -> dict[Entity, dict[str, str]]:
-        """Kubernetes' labels of processes, and of GPUs whose processes are all of one pod."""
+        """Labels of the pod or job of processes, and of GPUs whose processes are all of one."""
         owners: dict[Entity, dict[str, str]] = {}
         on_gpu: dict[int | None, list[int]] = {}
         for entity in self._latest.list_entities(PROCESS):
             pid = read_pid(entity)
             on_gpu.setdefault(entity.device_id, []).append(pid)
-            pod = self._pods.find(pid)
-            owners[entity] = {"pid": str(pid)} | ({} if pod is None else pod.label())
+            labels = _label_owner(self._pods.find(pid), self._jobs.find(pid))
+            owners[entity] = {"pid": str(pid)} | labels
         for device_id, pids in on_gpu.items():
-            pod = self._pods.find_all(pids)
-            if pod is not None:
-                owners[Entity(GPU, device_id)] = pod.label()
+            labels = _label_owner(self._pods.find_all(pids), self._jobs.find_all(pids))
+            if labels:
+                owners[Entity(GPU, device_id)] = labels
         return owners
 
     def _name_sample(
@@ -163,6 +166,10 @@ class Collector:
         if entity.source is not None and entity.kind != PROCESS:
             labels["part"] = entity.source
         return labels
+
+
+def _label_owner(pod: Pod | None, job: str | None) -> dict[str, str]:
+    return ({} if pod is None else pod.label()) | ({} if job is None else {"hpc_job": job})
 
 
 class _Server(BoundedServer, WSGIServer):

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.client import HTTPException
 from typing import Any
@@ -71,20 +71,25 @@ class Notifier:
             self._command = shlex.split(command) if command else None
         except ValueError as error:
             raise RequestError(f"the command cannot be read: {command}", why=str(error)) from error
-        self._waiting: queue.Queue[Event | None] = queue.Queue(_MOST)
+        self._waiting: queue.Queue[tuple[str, bytes] | None] = queue.Queue(_MOST)
         self._thread = threading.Thread(target=self._run, daemon=True, name="sightline-notices")
         self._thread.start()
 
     def send(self, event: Event) -> None:
         """Take an event on; where too many wait, the oldest is dropped."""
+        self.tell(event.text, describe_event(event))
+
+    def tell(self, text: str, data: Mapping[str, object]) -> None:
+        """Take anything on, as a sentence and as data."""
+        body = json.dumps(data).encode()
         while True:
             try:
-                self._waiting.put_nowait(event)
+                self._waiting.put_nowait((text, body))
                 return
             except queue.Full:
                 dropped = self._waiting.get_nowait()
                 if dropped is not None:
-                    self._failed(f"dropped: {dropped.text}")
+                    self._failed(f"dropped: {dropped[0]}")
 
     def close(self) -> None:
         """Send what waits, for ten seconds at most."""
@@ -93,8 +98,8 @@ class Notifier:
         self._thread.join(_TIMEOUT_S)
 
     def _run(self) -> None:
-        while (event := self._waiting.get()) is not None:
-            body = json.dumps(describe_event(event)).encode()
+        while (waiting := self._waiting.get()) is not None:
+            _, body = waiting
             if self._url is not None:
                 self._post(self._url, body)
             if self._command is not None:

@@ -122,10 +122,10 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def read_environment(pid: int) -> dict[str, str]:
+def read_environment(pid: int, root: Path = Path("/")) -> dict[str, str]:
     """The variables that the process was started with; none where they cannot be read."""
     try:
-        content = Path(f"/proc/{pid}/environ").read_bytes()
+        content = (root / f"proc/{pid}/environ").read_bytes()
     except OSError:
         return {}
     pairs = (entry.partition(b"=") for entry in content.split(b"\0"))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
 import polars as pl
 
-from sightline.core.job_metrics import METRICS
+from sightline.core.job_metrics import EXPORTED, METRICS
 from sightline.core.model.run import Run
 from sightline.core.model.tables import load_table
 from sightline.errors import InputError
@@ -47,17 +47,25 @@ class Question(NamedTuple):
 
 _OF_CGROUP = '{jobid="%d",step="",task=""}'
 _OF_GPU = "%s and on(instance,uuid) nvidia_gpu_jobId == %%d"
+
+
+def _ask_gpus(exported: str, query: str) -> Question:
+    metric, scale = EXPORTED[exported]
+    return Question(metric, GPU, query % exported, scale)
+
+
+_OF_DCGM = '%s{hpc_job="%%d"}'
 # In this order: of a metric that several exporters have, the first that answers counts.
 QUESTIONS = (
     Question("cpu_load", NODE, f"rate(cgroup_cpu_total_seconds{_OF_CGROUP}[3m])"),
     Question("mem_used", NODE, f"cgroup_memory_rss_bytes{_OF_CGROUP}"),
-    Question("acc_utilization", GPU, _OF_GPU % "nvidia_gpu_duty_cycle"),
-    Question("acc_utilization", GPU, 'DCGM_FI_DEV_GPU_UTIL{hpc_job="%d"}'),
-    Question("acc_sm_active", GPU, 'DCGM_FI_PROF_SM_ACTIVE{hpc_job="%d"}', 100.0),
-    Question("acc_mem_used", GPU, _OF_GPU % "nvidia_gpu_memory_used_bytes"),
-    Question("acc_mem_used", GPU, 'DCGM_FI_DEV_FB_USED{hpc_job="%d"}', 1024.0**2),
-    Question("acc_power", GPU, _OF_GPU % "nvidia_gpu_power_usage_milliwatts", 1e-3),
-    Question("acc_power", GPU, 'DCGM_FI_DEV_POWER_USAGE{hpc_job="%d"}'),
+    _ask_gpus("nvidia_gpu_duty_cycle", _OF_GPU),
+    _ask_gpus("DCGM_FI_DEV_GPU_UTIL", _OF_DCGM),
+    _ask_gpus("DCGM_FI_PROF_SM_ACTIVE", _OF_DCGM),
+    _ask_gpus("nvidia_gpu_memory_used_bytes", _OF_GPU),
+    _ask_gpus("DCGM_FI_DEV_FB_USED", _OF_DCGM),
+    _ask_gpus("nvidia_gpu_power_usage_milliwatts", _OF_GPU),
+    _ask_gpus("DCGM_FI_DEV_POWER_USAGE", _OF_DCGM),
 )
 
 
@@ -112,7 +120,7 @@ def _read_matrix(
                 values[place] = _read_value(text) * question.scale
         if np.isnan(values).all():
             continue
-        host, element = _name_place(labels, question.scope)
+        host, element = name_place(labels, question.scope)
         schema = load_table("job_series").schema
         yield pl.DataFrame(
             {
@@ -165,9 +173,10 @@ def _read_value(text: object) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _name_place(labels: dict[str, Any], scope: str) -> tuple[str | None, str | None]:
+def name_place(labels: Mapping[str, Any], scope: str) -> tuple[str | None, str | None]:
     """Host and GPU by their labels: 'gpu17:9445' is the host gpu17."""
-    host = labels.get("Hostname") or labels.get("host") or labels.get("instance")
+    named = (labels.get(key) for key in ("Hostname", "hostname", "host", "instance"))
+    host = next(filter(None, named), None)
     name = re.sub(r":\d+$", "", str(host))[:200] if host else None
     if scope == NODE:
         return name, None

@@ -150,10 +150,11 @@ def draw_roofline(
     points: Sequence[tuple[float, float]],
     peak_flops: float | None,
     peak_bandwidth: float | None,
+    told: str = "{count} points: FLOP/s over FLOP per byte, up to {most}FLOP/s",
 ) -> str:
     """FLOP/s over FLOP per byte, both axes logarithmic; ceilings where they are known.
 
-    `points` are (intensity in FLOP/byte, rate in FLOP/s), all above 0.
+    `points` are (intensity in FLOP/byte, rate in FLOP/s), all above 0. `told` says it in words.
     """
     if not points:
         return ""
@@ -194,7 +195,7 @@ def draw_roofline(
     for intensity, rate in points:
         x, y = place(intensity, max(rate, 10**low_y))
         body.append(f'<circle class="dot hue-0" cx="{x:.1f}" cy="{y:.1f}" r="2.2"/>')
-    told = f"{len(points)} points: FLOP/s over FLOP per byte, up to {_short(max(ys))}FLOP/s"
+    told = told.format(count=len(points), most=_short(max(ys)))
     return (
         f'<svg class="plot" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{show(told)}">{"".join(body)}</svg>'

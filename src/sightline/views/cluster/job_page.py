@@ -9,7 +9,7 @@ import numpy as np
 
 from sightline.cluster.access import Visitor
 from sightline.cluster.notes import PRIVATE, SHARED, Trace
-from sightline.core.job_metrics import METRICS
+from sightline.core.job_metrics import GPU_MEMORY, GPU_PIPES, METRICS
 from sightline.core.units import format_bytes, format_several
 from sightline.subjects.jobs.job import GPU, NODE, Job, Use
 from sightline.subjects.jobs.judging import judge_job
@@ -48,7 +48,7 @@ def write_job(
         _write_tags(key, tags, visitor, form),
         _write_traces(job, key, traces, form, may_trace=may_trace),
         '<h2>Footprint</h2><div class="plots">'
-        f"{_write_radar(job, most)}{_write_roofline(job)}</div>",
+        f"{_write_radar(job, most)}{_write_roofline(job)}{_write_gpu_roofline(job)}</div>",
         "<h2>Over time</h2>",
         _write_courses(job),
         _write_unjudged(verdicts),
@@ -253,7 +253,7 @@ def _write_roofline(job: Job) -> str:
         return ""
     points = list_roofline_points(flops, traffic)
     peaks = [job.limits.get(name, {}).get("peak") for name in ("flops_any", "mem_bw")]
-    plot = draw_roofline(points, *peaks)
+    plot = draw_roofline(points, peaks[0], peaks[1])
     if not plot:
         return ""
     known = "" if all(peaks) else " Ceilings are drawn where cluster.json has peaks of both."
@@ -261,6 +261,52 @@ def _write_roofline(job: Job) -> str:
         "<figure><figcaption><b>Roofline</b> FLOP/s of a node over FLOP per byte of its memory "
         f"traffic, a point each sample.{known}</figcaption>{plot}</figure>"
     )
+
+
+def _write_gpu_roofline(job: Job) -> str:
+    points = list_gpu_points(job)
+    plot = draw_roofline(points, 1.0, 1.0, told=_GPU_TOLD)
+    if not plot:
+        return ""
+    return (
+        "<figure><figcaption><b>Roofline of its GPUs</b> The busiest pipe, of its peak, over that "
+        "divided by the memory's share of its own: left of 1 memory is the ceiling, a point each "
+        f"sample.</figcaption>{plot}</figure>"
+    )
+
+
+_GPU_TOLD = "{count} points: the busiest pipe's share of its peak, up to {most}"
+
+
+def list_gpu_points(job: Job) -> list[tuple[float, float]]:
+    """Of each GPU and sample the busiest pipe's share over the memory's, and the pipe's; 0 to 1.
+
+    Both are shares of the GPU's own peaks, so no model needs to be known: the ridge is at 1.
+    """
+    memory = job.find_use(GPU_MEMORY, GPU)
+    pipes = [use for name in GPU_PIPES if (use := job.find_use(name, GPU)) is not None]
+    if memory is None or not pipes:
+        return []
+    rows = {place: n for n, place in enumerate(memory.places)}
+    best: dict[tuple[int, int], float] = {}
+    traffic = _list_values(memory)
+    for use in pipes:
+        if use.values is not None and memory.values is not None and use.step_s != memory.step_s:
+            continue
+        for place, values in zip(use.places, _list_values(use), strict=True):
+            row = rows.get(place)
+            if row is not None and len(values) == len(traffic[row]):
+                for at, value in enumerate(values):
+                    best[row, at] = max(best.get((row, at), 0.0), value)
+    pairs = [(share / 100, traffic[row][at] / 100) for (row, at), share in best.items()]
+    found = [(f / b, f) for f, b in pairs if 0 < f <= 1 and 0 < b <= 1]
+    return found[:: max(1, -(-len(found) // 2_000))]
+
+
+def _list_values(use: Use) -> list[list[float]]:
+    """The samples of each place; its mean where there is nothing else. NaN counts as none."""
+    values = use.avg[:, None] if use.values is None else use.values
+    return [[0.0 if v != v else v for v in row] for row in values.tolist()]
 
 
 def list_roofline_points(flops: Use, traffic: Use) -> list[tuple[float, float]]:
