@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,11 +27,6 @@ from typing import Any
 from sightline.lab.exercises import Exercise, find_exercise
 from sightline.lab.gains import estimate
 from sightline.lab.record import record_side
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXER = ROOT / "benchmarks" / "fixer"
@@ -66,7 +62,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Score:
-    """What came of one program: gains in % of its time, a round each; none if nothing was obeyed."""
+    """What came of one program: gains in % of its time, a round each; none if not obeyed."""
 
     name: str
     finding: str | None
@@ -168,7 +164,7 @@ def _list_words(program: Program, path: Path, folder: Path) -> list[str]:
 
 
 def measure(program: Program, path: Path, folder: Path) -> tuple[float, str]:
-    """Run one side unrecorded: seconds of main(), of the slowest rank; and what it printed."""
+    """Run one side unrecorded: seconds (time_main.py) of the slowest rank, and what it printed."""
     seconds = folder / "seconds"
     seconds.unlink(missing_ok=True)
     environment: tuple[str, ...] = ()
@@ -265,7 +261,7 @@ def write_page(scores: Sequence[Score], where: str) -> str:
             "",
             *_INTRODUCTION,
             "",
-            f"In {len(obeyed)} of {len(scores)} programs the first finding could be obeyed: {counted}.",
+            f"The first finding could be obeyed in {len(obeyed)} of {len(scores)}: {counted}.",
             f"Measured on {where}.",
             "",
             "| program | first finding | stated gain | realised gain | interval | verdict |",
@@ -296,8 +292,9 @@ the first finding, and runs both programs in turn, unrecorded. A finding for whi
 declared is not obeyed: that counts as a failure of the finding, and stands below.
 
 *Stated* is the gain of the finding, a share of what was recorded, and an upper bound; a dash where
-it states none. *Realised* is how much less time `main` takes (of C, the process), with the 95 %
-interval over rounds. *Faster*: the interval is above zero.""".splitlines()
+it states none. *Realised* is how much less time the program takes, with the 95 % interval over
+rounds: all steps but the first where it marks steps, else its `main` without imports, of C the
+process. *Faster*: the interval is above zero.""".splitlines()
 
 
 def _write_rows(scores: Sequence[Score]) -> Iterator[str]:
