@@ -294,7 +294,13 @@ declared is not obeyed: that counts as a failure of the finding, and stands belo
 *Stated* is the gain of the finding, a share of what was recorded, and an upper bound; a dash where
 it states none. *Realised* is how much less time the program takes, with the 95 % interval over
 rounds: all steps but the first where it marks steps, else its `main` without imports, of C the
-process. *Faster*: the interval is above zero.""".splitlines()
+process. *Faster*: the interval is above zero.
+
+The exercises were run three times, of which the last counts (the second for growing-graph,
+jax-on-cpu and kv-cache): the first timed all of `main`, compilation included, and in the first two
+other programs on the two CPUs were often the first finding (`host-preempted`), which no edit mends.
+The last ran with priority over them. The programs of `benchmarks/fixer` were run once, but for
+`length_each_time` and `sorted_for_a_few`, which came out the same the second time.""".splitlines()
 
 
 def _write_rows(scores: Sequence[Score]) -> Iterator[str]:
