@@ -11,17 +11,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
+from re import _constants as op
+from re import _parser as parser
 from typing import Any
 
 from sightline.core import registry
 from sightline.core.model.declare import Importer
-
-if sys.version_info >= (3, 11):
-    from re import _constants as op
-    from re import _parser as parser
-else:
-    import sre_constants as op
-    import sre_parse as parser
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "sightline" / "formats" / "_declared.py"
 _HEAD = '''\

@@ -2,7 +2,8 @@
 
     python scripts/make_man.py [--to FOLDER]; man -l build/man/man1/sightline-report.1
 
-From the commands' own help. Needs the extra `docs`.
+From the commands' own help. Needs argparse-manpage (the extra `docs`), and nothing that sightline
+needs to run: an sdist is made with it (build_backend.py).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from pathlib import Path
 
 from argparse_manpage.manpage import Manpage
-from site_pages import list_commands
+from command_parsers import list_commands
 
 import sightline
 from sightline.doors.cli.main import build_parser

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from command_parsers import list_commands
 from reference import list_columns, write_kinds, write_patterns
 
 from sightline.core import registry
@@ -48,14 +49,6 @@ def list_pages() -> list[Page]:
         Page("reference/rules/kinds.md", f"# Kinds of kernels\n\n{write_kinds()}"),
         *(found for pages in sections.values() for found in pages),
     ]
-
-
-def list_commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The commands of a parser by name; none where it has none."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            return dict(action.choices)
-    return {}
 
 
 def write_docstring(text: str) -> str:

@@ -3,6 +3,7 @@
 // hands everything else to them: a first name, a payload, another profiler that listens, a full chunk.
 //
 // A module of its own, of which the C library is all it needs: it is loaded into other people's programs.
+// From Python 3.12 on it keeps to the stable ABI, so one wheel serves all later versions (CMakeLists.txt).
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -84,7 +85,7 @@ PyObject* make_slots(PyTypeObject* type, PyObject* args, PyObject*) {
     PyObject* chunk;
     Py_ssize_t first = 0;
     if (!PyArg_ParseTuple(args, "O|n", &chunk, &first)) return nullptr;
-    auto* self = reinterpret_cast<Slots*>(type->tp_alloc(type, 0));
+    auto* self = reinterpret_cast<Slots*>(PyType_GenericAlloc(type, 0));
     if (self == nullptr) return nullptr;
     self->call = take_slot;
     self->next = first * Py_ssize_t(sizeof(Event));
@@ -97,13 +98,21 @@ PyObject* make_slots(PyTypeObject* type, PyObject* args, PyObject*) {
     return reinterpret_cast<PyObject*>(self);
 }
 
+// The memory of an object, and its own reference to its type: both types are made when the module is.
+void free_object(PyObject* object) {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+    auto release = reinterpret_cast<freefunc>(PyType_GetSlot(Py_TYPE(object), Py_tp_free));
+    release(object);
+    Py_DECREF(type);
+}
+
 void free_slots(PyObject* object) {
     auto* self = reinterpret_cast<Slots*>(object);
     if (self->chunk.obj != nullptr) PyBuffer_Release(&self->chunk);
-    Py_TYPE(object)->tp_free(object);
+    free_object(object);
 }
 
-PyTypeObject slots_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+PyTypeObject* slots_type = nullptr;
 
 Event* take_event(Slots* slots) {
     if (slots->next + Py_ssize_t(sizeof(Event)) > slots->chunk.len) return nullptr;
@@ -129,23 +138,41 @@ PyObject* look(PyObject* object, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
 }
 
-void put(PyObject* object, Py_ssize_t offset, PyObject* value) {  // takes over the reference
-    auto** place = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset);
-    PyObject* before = *place;
-    *place = value;
+void replace(PyObject*& place, PyObject* value) {  // takes over the reference
+    PyObject* before = place;
+    place = value;
     Py_XDECREF(before);
 }
 
+void put(PyObject* object, Py_ssize_t offset, PyObject* value) {  // takes over the reference
+    replace(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset), value);
+}
+
+// Where objects of a class keep one of its slots. The stable ABI does not tell, so a value is put into the
+// slot of a new object, and looked for in the memory behind its head.
 bool find_offset(PyObject* type, const char* name, Py_ssize_t* offset) {
     PyObject* found = PyObject_GetAttrString(type, name);
     if (found == nullptr) return false;
     const bool is_slot = Py_IS_TYPE(found, &PyMemberDescr_Type);
-    if (is_slot)
-        *offset = reinterpret_cast<PyMemberDescrObject*>(found)->d_member->offset;
-    else
-        PyErr_Format(PyExc_ImportError, "%s is no slot", name);
     Py_DECREF(found);
-    return is_slot;
+    PyObject* basic_size = is_slot ? PyObject_GetAttrString(type, "__basicsize__") : nullptr;
+    const Py_ssize_t size = basic_size != nullptr ? PyLong_AsSsize_t(basic_size) : 0;
+    Py_XDECREF(basic_size);
+    auto* made = reinterpret_cast<PyTypeObject*>(type);
+    PyObject* object = is_slot ? PyType_GenericAlloc(made, 0) : nullptr;
+    PyObject* value = object != nullptr ? PyLong_FromLongLong(int64_t(1) << 40) : nullptr;
+    bool is_found = false;
+    if (value != nullptr && PyObject_SetAttrString(object, name, value) == 0) {
+        for (Py_ssize_t at = sizeof(PyObject); at + Py_ssize_t(sizeof(PyObject*)) <= size && !is_found;
+             at += sizeof(PyObject*)) {
+            is_found = look(object, at) == value;
+            *offset = at;
+        }
+    }
+    Py_XDECREF(value);
+    Py_XDECREF(object);
+    if (!is_found && !PyErr_Occurred()) PyErr_Format(PyExc_ImportError, "%s is no slot", name);
+    return is_found;
 }
 
 // Whether another profiler may want the range as well: 1 yes, 0 no, -1 with an error set.
@@ -185,9 +212,9 @@ bool find_place(PyObject* name, Place* place) {
         PyErr_Clear();
         return false;
     }
-    if (!PyTuple_CheckExact(free) || PyTuple_GET_SIZE(free) != 2) return false;
-    PyObject* slots = PyTuple_GET_ITEM(free, 1);
-    if (!Py_IS_TYPE(slots, &slots_type)) return false;
+    if (!PyTuple_CheckExact(free) || PyTuple_Size(free) != 2) return false;
+    PyObject* slots = PyTuple_GetItem(free, 1);
+    if (!Py_IS_TYPE(slots, slots_type)) return false;
     place->name = uint32_t(PyLong_AsUnsignedLongMask(number));
     place->recorder = recorder;
     place->slots = reinterpret_cast<Slots*>(slots);
@@ -199,7 +226,7 @@ bool find_place(PyObject* name, Place* place) {
 bool follow_clock(PyObject* recorder, int64_t at_ns) {
     PyObject* due = look(recorder, at_next_clock);
     if (due == nullptr || at_ns <= PyLong_AsLongLong(due)) return !PyErr_Occurred();
-    PyObject* done = PyObject_CallMethodNoArgs(recorder, name_clock);
+    PyObject* done = PyObject_CallMethodObjArgs(recorder, name_clock, nullptr);
     Py_XDECREF(done);
     return done != nullptr;
 }
@@ -219,8 +246,8 @@ struct Range {
 int init_range(PyObject* object, PyObject* args, PyObject* named) {
     auto* self = reinterpret_cast<Range*>(object);
     PyObject *name = nullptr, *payload = Py_None, *color = Py_None, *domain = Py_None, *category = Py_None;
-    if (named == nullptr && PyTuple_GET_SIZE(args) == 1) {
-        name = PyTuple_GET_ITEM(args, 0);
+    if (named == nullptr && PyTuple_Size(args) == 1) {
+        name = PyTuple_GetItem(args, 0);
     } else {
         static const char* keywords[] = {"name", "payload", "color", "domain", "category", nullptr};
         if (!PyArg_ParseTupleAndKeywords(args, named, "O|O$OOO", const_cast<char**>(keywords), &name, &payload,
@@ -232,13 +259,13 @@ int init_range(PyObject* object, PyObject* args, PyObject* named) {
         labels = PyTuple_Pack(3, color, domain, category);
         if (labels == nullptr) return -1;
     }
-    Py_XSETREF(self->labels, labels);
+    replace(self->labels, labels);
     // Anything may be a name, recorded or not: recording must not change what a program does.
     PyObject* text = PyUnicode_CheckExact(name) ? Py_NewRef(name) : PyObject_Str(name);
     if (text == nullptr) return -1;
-    Py_XSETREF(self->name, text);
-    Py_XSETREF(self->payload, Py_NewRef(payload));
-    Py_XSETREF(self->chunk, Py_NewRef(Py_None));
+    replace(self->name, text);
+    replace(self->payload, Py_NewRef(payload));
+    replace(self->chunk, Py_NewRef(Py_None));
     return 0;
 }
 
@@ -252,12 +279,12 @@ PyObject* enter_range(PyObject* object, PyObject*) {
         if (listener == 0 && find_place(self->name, &place)) {
             write_event(place.event, read_clock(), place.name, OPEN);
             self->event = place.event;
-            Py_XSETREF(self->recorder, Py_NewRef(place.recorder));
-            Py_XSETREF(self->slots, Py_NewRef(reinterpret_cast<PyObject*>(place.slots)));
+            replace(self->recorder, Py_NewRef(place.recorder));
+            replace(self->slots, Py_NewRef(reinterpret_cast<PyObject*>(place.slots)));
             return Py_NewRef(object);
         }
     }
-    return PyObject_CallOneArg(plain_enter, object);
+    return PyObject_CallFunctionObjArgs(plain_enter, object, nullptr);
 }
 
 PyObject* exit_range(PyObject* object, PyObject* const* args, Py_ssize_t count) {
@@ -283,6 +310,7 @@ PyObject* exit_range(PyObject* object, PyObject* const* args, Py_ssize_t count) 
 
 int visit_range(PyObject* object, visitproc visit, void* arg) {
     auto* self = reinterpret_cast<Range*>(object);
+    Py_VISIT(reinterpret_cast<PyObject*>(Py_TYPE(object)));
     for (PyObject* held : {self->name, self->payload, self->chunk, self->at, self->file, self->leave,
                            self->labels, self->recorder, self->slots})
         Py_VISIT(held);
@@ -306,7 +334,7 @@ int clear_range(PyObject* object) {
 void free_range(PyObject* object) {
     PyObject_GC_UnTrack(object);
     clear_range(object);
-    Py_TYPE(object)->tp_free(object);
+    free_object(object);
 }
 
 PyMemberDef range_members[] = {
@@ -326,8 +354,6 @@ PyMethodDef range_methods[] = {
      nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-
-PyTypeObject range_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 // -- marks --------------------------------------------------------------------------------------
 
@@ -387,12 +413,12 @@ bool open_step(PyObject* steps, PyObject* file, long long count) {
         if (at == nullptr) return false;
         write_event(place.event, began, place.name, OPEN_STEP, uint32_t(count));
         put(steps, at_at, at);
-        put(steps, at_chunk, Py_NewRef(PyTuple_GET_ITEM(free, 0)));
+        put(steps, at_chunk, Py_NewRef(PyTuple_GetItem(free, 0)));
         return true;
     }
     PyObject* moment = PyLong_FromLongLong(began);
     if (moment == nullptr) return false;
-    PyObject* done = PyObject_CallMethodOneArg(steps, name_open, moment);
+    PyObject* done = PyObject_CallMethodObjArgs(steps, name_open, moment, nullptr);
     Py_DECREF(moment);
     Py_XDECREF(done);
     return done != nullptr;
@@ -453,9 +479,9 @@ PyObject* attach(PyObject*, PyObject* args) {
 PyObject* attach_ranges(PyObject*, PyObject* args) {
     PyObject *enter, *exit, *plain;
     if (!PyArg_ParseTuple(args, "OOO", &enter, &exit, &plain)) return nullptr;
-    Py_XSETREF(plain_enter, Py_NewRef(enter));
-    Py_XSETREF(plain_exit, Py_NewRef(exit));
-    Py_XSETREF(plain_mark, Py_NewRef(plain));
+    replace(plain_enter, Py_NewRef(enter));
+    replace(plain_exit, Py_NewRef(exit));
+    replace(plain_mark, Py_NewRef(plain));
     Py_RETURN_NONE;
 }
 
@@ -470,8 +496,8 @@ PyObject* attach_steps(PyObject*, PyObject* args) {
         return nullptr;
     steps_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(steps));
     usage_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(usage));
-    Py_XSETREF(plain_step, Py_NewRef(plain));
-    Py_XSETREF(step_prefix, Py_NewRef(prefix));
+    replace(plain_step, Py_NewRef(plain));
+    replace(step_prefix, Py_NewRef(prefix));
     Py_RETURN_NONE;
 }
 
@@ -480,7 +506,7 @@ PyObject* write_ranges(PyObject*, PyObject* args) {
     PyObject* object;
     unsigned name;
     Py_ssize_t count;
-    if (!PyArg_ParseTuple(args, "O!In", &slots_type, &object, &name, &count)) return nullptr;
+    if (!PyArg_ParseTuple(args, "O!In", slots_type, &object, &name, &count)) return nullptr;
     for (; count > 0; --count) {
         Event* event = take_event(reinterpret_cast<Slots*>(object));
         if (event == nullptr) break;
@@ -508,26 +534,49 @@ PyMethodDef functions[] = {
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "sightline._marks", nullptr, -1, functions,
                           nullptr,              nullptr,            nullptr, nullptr};
 
-bool ready_types() {
-    slots_type.tp_name = "sightline._marks.Slots";
-    slots_type.tp_basicsize = sizeof(Slots);
-    slots_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
-    slots_type.tp_new = make_slots;
-    slots_type.tp_dealloc = free_slots;
-    slots_type.tp_call = PyVectorcall_Call;
-    slots_type.tp_vectorcall_offset = offsetof(Slots, call);
-    slots_type.tp_doc = "Gives the offsets of a chunk's free slots, from the given one on.";
-    range_type.tp_name = "sightline._marks.Range";
-    range_type.tp_basicsize = sizeof(Range);
-    range_type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
-    range_type.tp_new = PyType_GenericNew;
-    range_type.tp_init = init_range;
-    range_type.tp_dealloc = free_range;
-    range_type.tp_traverse = visit_range;
-    range_type.tp_clear = clear_range;
-    range_type.tp_members = range_members;
-    range_type.tp_methods = range_methods;
-    return PyType_Ready(&slots_type) == 0 && PyType_Ready(&range_type) == 0;
+// A table of slots holds functions as void*, which C++ converts only through a pointer to a function.
+template <typename Function>
+void* as_slot(Function* function) {
+    return reinterpret_cast<void*>(function);
+}
+
+PyTypeObject* make_type(const char* name, size_t size, unsigned flags, PyType_Slot* slots) {
+    PyType_Spec spec = {name, int(size), 0, flags, slots};
+    return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+PyMemberDef slots_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Slots, call), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyTypeObject* make_slots_type() {
+    static char doc[] = "Gives the offsets of a chunk's free slots, from the given one on.";
+    PyType_Slot slots[] = {
+        {Py_tp_new, as_slot(make_slots)},
+        {Py_tp_dealloc, as_slot(free_slots)},
+        {Py_tp_call, as_slot(PyVectorcall_Call)},
+        {Py_tp_members, slots_members},
+        {Py_tp_doc, doc},
+        {0, nullptr},
+    };
+    const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
+    return make_type("sightline._marks.Slots", sizeof(Slots), flags, slots);
+}
+
+PyTypeObject* make_range_type() {
+    PyType_Slot slots[] = {
+        {Py_tp_new, as_slot(PyType_GenericNew)},
+        {Py_tp_init, as_slot(init_range)},
+        {Py_tp_dealloc, as_slot(free_range)},
+        {Py_tp_traverse, as_slot(visit_range)},
+        {Py_tp_clear, as_slot(clear_range)},
+        {Py_tp_members, range_members},
+        {Py_tp_methods, range_methods},
+        {0, nullptr},
+    };
+    const unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC;
+    return make_type("sightline._marks.Range", sizeof(Range), flags, slots);
 }
 
 }  // namespace
@@ -544,14 +593,16 @@ PyMODINIT_FUNC PyInit__marks() {
     name_read = PyUnicode_InternFromString("read_if_due");
     modules = Py_XNewRef(PyImport_GetModuleDict());
     if (name_torch == nullptr || name_jax == nullptr || name_clock == nullptr || name_open == nullptr ||
-        name_read == nullptr || modules == nullptr ||
-        !ready_types())
+        name_read == nullptr || modules == nullptr)
         return nullptr;
+    slots_type = make_slots_type();
+    PyTypeObject* range_type = slots_type != nullptr ? make_range_type() : nullptr;
+    if (range_type == nullptr) return nullptr;
     pthread_atfork(nullptr, nullptr, [] { own_thread = 0; });
     PyObject* module = PyModule_Create(&definition);
     if (module == nullptr) return nullptr;
-    if (PyModule_AddObjectRef(module, "Slots", reinterpret_cast<PyObject*>(&slots_type)) < 0 ||
-        PyModule_AddObjectRef(module, "Range", reinterpret_cast<PyObject*>(&range_type)) < 0) {
+    if (PyModule_AddObjectRef(module, "Slots", reinterpret_cast<PyObject*>(slots_type)) < 0 ||
+        PyModule_AddObjectRef(module, "Range", reinterpret_cast<PyObject*>(range_type)) < 0) {
         Py_DECREF(module);
         return nullptr;
     }

@@ -14,8 +14,9 @@ from sightline.core.model.declare import Finding, ImportOptions
 from sightline.core.model.run import Run
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import polars as pl
-    from typing_extensions import Self
 
     from sightline.answer.answer import Answer
     from sightline.diagnosis.causes import Causes

@@ -12,7 +12,7 @@ import pytest
 from sightline.cluster.documents import read_start
 from support.places import ROOT
 
-TELL = ROOT / "examples" / "cluster" / "slurm-tell.sh"
+TELL = ROOT / "examples" / "slurm" / "slurmctld-tell.sh"
 # As Slurm 22.05 prints it (scontrol show --details job), shortened.
 ABOUT = """\
 JobId=4711 JobName=train

@@ -30,7 +30,7 @@ from support.cluster_service import TOKENS, Own, run_service
 from support.places import ROOT
 
 pytestmark = pytest.mark.timing
-TELL = ROOT / "examples" / "cluster" / "slurm-tell.sh"
+TELL = ROOT / "examples" / "slurm" / "slurmctld-tell.sh"
 START_S = 30.0
 
 

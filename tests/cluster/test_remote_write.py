@@ -123,7 +123,7 @@ def test_a_real_prometheus_writes_what_it_scrapes(tmp_path: Path):
     )
     with run_service(tmp_path) as own, replay({"/metrics": [exposed]}) as scraped:
         connection = own.connect()
-        rules = ROOT / "examples/cluster/prometheus-jobs.rules.yaml"
+        rules = ROOT / "examples/slurm/prometheus-jobs.rules.yaml"
         (tmp_path / "rules.yaml").write_text(rules.read_text().replace("15s", "1s"))
         (tmp_path / "token").write_text(TOKENS["ingest"])
         (tmp_path / "p.yaml").write_text(f"""

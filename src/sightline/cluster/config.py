@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,10 +117,8 @@ class Config:
 
 def read_config(path: Path) -> Config:
     """Raises InputError, and says what is wrong and where."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    import tomllib
+
     try:
         held = tomllib.loads(path.read_text())
     except OSError as error:

@@ -11,18 +11,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sightline.errors import RequestError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SIDES = ("baseline", "improved")
 # Where a checkout has the exercises, and where an installed sightline has them.

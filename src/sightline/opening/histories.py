@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import polars as pl
@@ -156,7 +156,7 @@ def _explain_apart(times: pl.Series, traced: _Traced) -> str:
 
 
 def _date(ns: int) -> str:
-    return f"{datetime.fromtimestamp(ns // 10**9, timezone.utc):%Y-%m-%d %H:%M:%S}"
+    return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _refuse(part: Part, text: str) -> Part:

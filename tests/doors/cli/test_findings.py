@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sightline.core.model.declare import Finding
-from sightline.views.terminal.finding_text import write_markdown, write_text
+from sightline.views.terminal.finding_text import write_lines, write_markdown, write_text
 from support.command import sightline
 from support.traces import kernel, launched, opened
 from synth import SCENARIOS, kineto
@@ -125,3 +125,26 @@ def test_what_could_not_be_judged_for_one_reason_is_one_line(tmp_path):
     said = write_text(found, run).splitlines()
     assert said[-2:] == ["Not judged: a, c (no clocks)", "Not judged: b (no counters)"]
     assert "- not judged: a, c: no clocks" in write_markdown(found, run)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "line"),
+    [
+        (
+            ("66 % in split (src/a.py:24), of 3.2 s", "b.py:7"),
+            "src/a.py:24: warning: T: S. Fix: F [r]",
+        ),
+        (("at 12:30:05, 1.5:3, http://host.example:80/",), "t.json:1: warning: T: S. Fix: F [r]"),
+        (("k\nx.py:1 of a name",), "x.py:1: warning: T: S. Fix: F [r]"),
+        ((), "t.json:1: warning: T: S. Fix: F [r]"),
+    ],
+)
+def test_lines_name_the_place_as_compilers_do(evidence, line):
+    finding = Finding("r", "T", "warning", "S.", evidence=evidence, fix="F")
+    assert write_lines([finding], ["t.json"]) == line
+
+
+def test_lines_of_a_recording(trace):
+    lines = sightline("findings", trace, "--format", "lines").out.splitlines()
+    assert lines[0].startswith(f"{trace}:1: error: Waiting for the DataLoader: ")
+    assert lines[0].endswith(" [dataloader-starved]")

@@ -22,7 +22,7 @@ from sightline.core.units import parse_duration_ns
 from sightline.errors import MissingDataError, RequestError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 T = TypeVar("T")
 

@@ -4,6 +4,7 @@ sightline findings trace.json.gz
 sightline findings rank*.json.gz --json          the most important first
 sightline findings trace.json --format markdown  for an issue
 sightline findings trace.json --format sarif     for code scanning
+sightline findings trace.json --format lines     FILE:LINE: ..., for editors
 sightline findings trace.json --fail-on warning  exit 1, for CI
 sightline findings trace.json --rules mine.yaml  with rules of your own
 sightline explain RULE                           a rule's page
@@ -26,9 +27,9 @@ from sightline.doors.cli._shared import (
 if TYPE_CHECKING:
     from sightline.core.model.declare import Finding
 
-HELP = "why it is slow, what that costs, what to change: as text, json, markdown or sarif"
+HELP = "why it is slow, what that costs, what to change: as text, json, markdown, sarif or lines"
 
-FORMATS = ("text", "json", "markdown", "sarif")
+FORMATS = ("text", "json", "markdown", "sarif", "lines")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also what nsys analyze lists, by its names: cuda_memcpy_async, gpu_gaps, ...",
     )
     parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.add_argument("--format", metavar="F", help="text (default), json, markdown or sarif")
+    parser.add_argument(
+        "--format", metavar="F", help="text (default), json, markdown, sarif or lines"
+    )
     parser.add_argument(
         "--fail-on",
         metavar="RULE|SEVERITY",
@@ -61,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.answer.answer import note_sample
     from sightline.errors import RequestError
     from sightline.views.terminal.finding_text import (
+        write_lines,
         write_markdown,
         write_sarif,
         write_text,
@@ -81,6 +85,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps([f.to_dict() for f in found], indent=1, ensure_ascii=False))
     elif form == "sarif":
         print(json.dumps(write_sarif(found, args.recordings), indent=1, ensure_ascii=False))
+    elif form == "lines":
+        if text := write_lines(found, args.recordings):
+            print(text)
     else:
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print(write_markdown(found, run) if form == "markdown" else write_text(found, run, width))

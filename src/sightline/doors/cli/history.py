@@ -163,7 +163,7 @@ def _parse_time(text: str | None) -> int:
         raise RequestError(
             f"'{text}' is not a time", hint="Write it as  2026-01-31  or  2026-01-31T12:00"
         ) from None
-    when = when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)
+    when = when if when.tzinfo else when.replace(tzinfo=datetime.UTC)
     return round(when.timestamp() * 1e6) * 1000
 
 

@@ -42,7 +42,7 @@ def format_value(metric: str, value: float) -> str:
 
 def write_date(ns: int) -> str:
     """The day of a moment, in UTC."""
-    return f"{datetime.datetime.fromtimestamp(ns / 1e9, datetime.timezone.utc):%Y-%m-%d}"
+    return f"{datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC):%Y-%m-%d}"
 
 
 def split_levels(data: dict[str, Any]) -> list[tuple[int, int, float]]:

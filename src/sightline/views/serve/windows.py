@@ -200,7 +200,7 @@ def name_moments(data: dict[str, Any]) -> None:
 
 def write_moment(ns: int) -> str:
     """A moment to the second, in UTC."""
-    when = datetime.datetime.fromtimestamp(ns / 1e9, datetime.timezone.utc)
+    when = datetime.datetime.fromtimestamp(ns / 1e9, datetime.UTC)
     return f"{when:%Y-%m-%d %H:%M:%S}"
 
 

@@ -1,8 +1,9 @@
-"""Findings as text, Markdown, SARIF and plain data."""
+"""Findings as text, lines for editors, Markdown, SARIF and plain data."""
 
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -24,6 +25,8 @@ _SARIF_PROPERTIES = (
     *("cost_ns", "cost_bytes", "cost_pct", "gain_ns", "gain_bytes", "cost_j", "gain_j"),
     *("gain_pct", "confidence"),
 )
+# A place in a program, as evidence names it: a file with an ending, and a line of it.
+_PLACE = re.compile(r"(?<![\w./-])([\w./~-]*\w\.[A-Za-z]\w{0,4}):([1-9]\d*)(?![\w.:])")
 _SARIF_LEVEL = {"critical": "error", "warning": "warning", "info": "note"}
 
 
@@ -112,6 +115,24 @@ def _break_lines(line: str, width: int) -> list[str]:
         replace_whitespace=False,
         drop_whitespace=True,
     ) or [""]
+
+
+def write_lines(found: Sequence[Finding], recordings: Sequence[str]) -> str:
+    """A line a finding, as compilers write theirs: FILE:LINE: error|warning|note: what [rule].
+
+    The place is the first that the finding names; without one it is the recording's first line.
+    """
+    lines = []
+    for item in found:
+        if item.abstained:
+            continue
+        words = (item.summary, *item.evidence, item.cause or "", item.fix or "")
+        place = next((p for text in words for p in _PLACE.finditer(text)), None)
+        where = f"{place[1]}:{place[2]}" if place else f"{recordings[0]}:1"
+        level = _SARIF_LEVEL[item.severity]
+        fix = f" Fix: {item.fix}" if item.fix else ""
+        lines.append(f"{where}: {level}: {item.title}: {item.summary}{fix} [{item.rule}]")
+    return "\n".join(make_printable(line) for line in lines)
 
 
 def write_markdown(found: Sequence[Finding], run: Run) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.text import Text
@@ -97,7 +97,7 @@ def print_events(rows: list[dict[str, Any]]) -> Iterator[Text]:
     for row in rows[:_MOST_EVENTS]:
         place = "host" if row["device_id"] is None else f"GPU {row['device_id']}"
         often = f" ({row['count']} times)" if row["count"] > 1 else ""
-        known = datetime.fromtimestamp(row["first_ns"] // 10**9, timezone.utc)
+        known = datetime.fromtimestamp(row["first_ns"] // 10**9, UTC)
         at = f"{known:%Y-%m-%d %H:%M:%S}" if row["first_ns"] else f"{'(time not said)':<19}"
         said = f"{row['text'] or row['event']}{often}"
         yield Text(f"{at}  {place:<7}{fit_text(said, 51)}")

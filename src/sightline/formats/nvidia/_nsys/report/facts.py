@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -178,7 +178,7 @@ def find_start(container: Container) -> pl.DataFrame:
 def _write_time(ns: int) -> str | None:
     """A time of day as the export writes it; none for what is not a time."""
     try:
-        return f"{datetime.fromtimestamp(ns // 10**9, timezone.utc):%Y-%m-%dT%H:%M:%S}"
+        return f"{datetime.fromtimestamp(ns // 10**9, UTC):%Y-%m-%dT%H:%M:%S}"
     except (OverflowError, ValueError, OSError):
         return None
 

@@ -1,7 +1,8 @@
 #!/bin/sh
-# slurm.conf:  PrologSlurmctld=/etc/slurm/slurm-tell.sh   EpilogSlurmctld=/etc/slurm/slurm-tell.sh
+# slurm.conf:  PrologSlurmctld=/etc/slurm/slurmctld-tell.sh   EpilogSlurmctld=/etc/slurm/slurmctld-tell.sh
 # Tells the cluster's service that a job began, or ended. A service that is away holds up no job.
 # In /etc/slurm/sightline.env:  SIGHTLINE_URL=https://jobs.example.org  SIGHTLINE_PUSH_TOKEN=...
+# shellcheck source=/dev/null
 . "${SIGHTLINE_ENV:-/etc/slurm/sightline.env}"
 now=$(date +%s)
 # What a user may choose (the job's name) is left out: this is JSON.
