@@ -187,7 +187,7 @@ class Listener:
         while True:
             try:
                 messages = await mine.fetch(_TOGETHER, timeout=1)
-            except (nats.errors.TimeoutError, asyncio.TimeoutError):
+            except (TimeoutError, nats.errors.TimeoutError):
                 continue
             is_kept = await self._keep(take, messages)
             for message in messages:

@@ -101,6 +101,7 @@ def test_what_comes_before_the_loop_is_start_up(tmp_path: Path) -> None:
     (found,) = answers(opened(tmp_path, [kernel("set-up", 0, 100), *loop]), "gpu-idle")
     assert (found.title, found.cost_ns) == ("GPU idle: start-up", 1_900_000)
     assert "--window steady" in found.verify
+    assert (found.severity, found.gain) == ("info", None)  # one pause: no iteration gains by it
     # Three iterations are no loop.
     few = opened(tmp_path, [kernel("set-up", 0, 100), *loop[:12]])
     assert [f.title for f in answers(few, "gpu-idle")] == ["GPU idle: unknown"]

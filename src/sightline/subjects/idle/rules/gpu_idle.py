@@ -255,7 +255,10 @@ def _make_finding(run: Run, cause: str, mine: Claim) -> Finding:
         + (f", in {mine.operator.name}" if mine.operator else ""),
         confidence="low" if cause == "unknown" else "high" if mine.gaps.height >= 5 else "medium",
     )
-    if cause not in ("unknown", "not_recorded", "read_back", _DRAWING) and not unseen:
+    # One pause before the loop happens once: no step gains by its end.
+    is_once = cause == "start-up" and mine.gaps.height == 1
+    quiet = ("unknown", "not_recorded", "read_back", _DRAWING)
+    if cause not in quiet and not unseen and not is_once:
         return found
     # What was not recorded may have been cut out of the file: it is no problem of the program, and
     # what its end would gain nobody can say; nor how much of its reading the host only waits. Where
