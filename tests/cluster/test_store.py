@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -144,6 +145,29 @@ def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
     assert len(kept.list_parts(shelf.JOBS)) <= 4
     kept.checkpoint()
     assert len(shelf.list_parts(kept.root, shelf.JOBS)) <= 4  # what was replaced is gone
+
+
+def test_a_kill_before_replaced_files_are_removed_counts_no_job_twice(kept, monkeypatch, tmp_path):
+    """Each checkpoint as a kill leaves it right behind its commit, with all files still there."""
+    monkeypatch.setattr(store, "_SCATTERED", 3)
+    drop, killed = Journal.drop, []
+
+    def copy_and_drop(journal: Journal, number: int) -> None:
+        killed.append(shutil.copytree(kept.root, tmp_path / f"killed {number}"))
+        drop(journal, number)
+
+    monkeypatch.setattr(Journal, "drop", copy_and_drop)
+    for number in range(9):
+        start(kept, number)
+        stop(kept, number)
+        kept.checkpoint()
+    monkeypatch.undo()
+    for number, folder in enumerate(killed):
+        again = Store(folder)
+        rows, count = Search(again).list_jobs(Wanted())
+        assert sorted(row["job_id"] for row in rows) == [str(n) for n in range(number + 1)]
+        assert count == number + 1
+        again.close()
 
 
 def test_the_log_is_read_around_its_damage(tmp_path):

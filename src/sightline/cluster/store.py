@@ -332,7 +332,8 @@ class Store:
                 self._write_samples(number)
                 self._write_jobs(number, ended, more or {})
                 dropped = self._join_days(number)
-                self._commit(number, (series, seen), running, dropped)
+                # What the last one replaced is removed below: until then it must not count again.
+                self._commit(number, (series, seen), running, [*dropped, *self._dropped])
             except BaseException:
                 with self._lock:  # nothing is lost: all of it is in the log, and in memory
                     older, self._older = self._older, None
@@ -376,7 +377,7 @@ class Store:
     # -- inside -------------------------------------------------------------------------------
 
     def _read_checkpoint(self) -> dict[str, Any]:
-        """The last one; files that are of none are removed."""
+        """The last one; files of none are removed."""
         place = self.root / _CHECKPOINT
         held: dict[str, Any] = {"number": 0, "series": [], "running": [], "dropped": []}
         if place.is_file():
@@ -561,8 +562,7 @@ class Store:
         replaced: list[str] = []
         for kind in (shelf.JOBS, shelf.PROBLEMS, shelf.COURSES):
             for cluster, day, files in shelf.find_scattered(self.root, kind, _SCATTERED):
-                names = {str(path.relative_to(self.root)): path for path in files}
-                counted = [path for name, path in names.items() if name not in self._dropped]
+                counted = [p for p in files if str(p.relative_to(self.root)) not in self._dropped]
                 if len(counted) <= _SCATTERED:
                     continue
                 whole = shelf.scan_parts(counted).collect().sort("job_key", maintain_order=True)
