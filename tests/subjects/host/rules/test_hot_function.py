@@ -5,6 +5,7 @@ The programs are in the docstrings of the tests; paths in their recordings were 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import sightline
@@ -87,3 +88,29 @@ def test_few_samples_and_flat_profiles_say_nothing(tmp_path: Path) -> None:
     assert judge_folded(tmp_path, "prog;main;sum 3\n") == []
     flat = "".join(f"prog;main;f{n} 5\n" for n in range(20))
     assert judge_folded(tmp_path, flat) == []
+
+
+def test_a_library_without_names_is_told_by_who_calls_it(tmp_path: Path) -> None:
+    """strlen of a libc without debug symbols; the loop that calls it has a name and a line."""
+    frames = [
+        {"name": "main", "file": "/home/user/count.c", "line": 20},
+        {"name": "count_spaces", "file": "/home/user/count.c", "line": 8},
+        {"name": "[libc.so.6]"},
+    ]
+    profile = {
+        "type": "sampled",
+        "name": "prog",
+        "unit": "milliseconds",
+        "startValue": 0,
+        "endValue": 600,
+        "samples": [[0, 1, 2]] * 60,
+        "weights": [10] * 60,
+    }
+    path = tmp_path / "prog.speedscope.json"
+    schema = "https://www.speedscope.app/file-format-schema.json"
+    path.write_text(
+        json.dumps({"$schema": schema, "shared": {"frames": frames}, "profiles": [profile]})
+    )
+    (found,) = answers(sightline.open(str(path)), RULE)
+    assert "100.0 % is in [libc.so.6], called by count_spaces (count.c:8)" in found.summary
+    assert "how often count_spaces calls it" in (found.fix or "")

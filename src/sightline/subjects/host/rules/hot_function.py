@@ -15,7 +15,7 @@ Evidence
 Threshold
     A function has over 10 % of what ran (ours: as for loading; below it, nothing stands out), of at
     least 50 samples (the standard error of a share of 10 % is then 4 points). A function without a
-    name (an address) is not named first.
+    name (an address, or a library alone) is named first by who calls it.
 
 Fix
     Of Python: whole arrays at once (NumPy), a compiler (Numba, Cython), or less often. Of C, C++
@@ -31,6 +31,7 @@ References
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,6 +55,7 @@ LEAST_PCT = 10.0
 LEAST_SAMPLES, LEAST_NS = 50, 200_000_000  # as many at 250 Hz, which samplers take at least
 LEAST_CALLS = 10  # a handful sets the runtime up (as for host-calls)
 _ANYONE = "see the threads"  # in the advice for a wait that may be for anything
+_UNNAMED = r"^(?:\[|0x)"  # a module, or an address
 _WIDTH = 72  # of a name: C++ writes whole types into some
 _MOSTLY_PCT = 50.0  # the larger part is what a person wants to know of first
 
@@ -67,7 +69,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     ran, waits = hot.list_running(), hot.list_kind(WAIT)
     waited, worked = sum_column(waits, "value"), sum_column(ran, "value")
-    named = ran.filter(~pl.col("function").fill_null("[").str.contains(r"^(?:\[|0x)"))
+    # Of a library's function without a name, who calls it is known where that is the program's.
+    is_named = ~pl.col("function").fill_null("[").str.contains(_UNNAMED)
+    named = ran.filter(is_named | pl.col("own_function").is_not_null())
     longest = 0 if named.is_empty() else named.item(0, "value") / worked
     runtimes = _sum_runtimes(run)
     if 100 * waited > _MOSTLY_PCT * (waited + worked):
@@ -184,6 +188,12 @@ def _advise(top: dict[str, Any]) -> str:
         return (
             "do what it loops over in fewer, larger calls (whole arrays with NumPy, whole "
             "strings), compile it (Numba, Cython), or do it less often"
+        )
+    if top["own_function"] and re.search(_UNNAMED, top["function"] or "["):
+        return (
+            f"look at how often {fit_text(top['own_function'], _WIDTH)} calls it, and with how "
+            "much: call it once for all of it, or keep what it gives back (the library's debug "
+            "symbols name its function)"
         )
     if top["line"] is not None:
         return "look at that line, and at what it reads and in which order"
