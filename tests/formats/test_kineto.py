@@ -667,8 +667,11 @@ def test_what_a_control_processor_only_waits_for_is_no_kernel(
 @pytest.mark.parametrize(
     ("beside", "said"),
     [([], "and no operators: the GPU was watched, and idle"),
+     ([host("python_function", "torch/profiler/profiler.py(117): stop_trace", 0, 9)],
+      "and no operators: the GPU was watched, and idle"),
+     ([host("python_function", "train.py(3): step", 0, 9)], "CPU side only"),
      ([op("aten::mm", 5, 3)], "CPU side only")],
-    ids=["nothing", "an operator"],
+    ids=["nothing", "the profiler's own end", "a program", "an operator"],
 )  # fmt: skip
 def test_a_window_in_which_nothing_ran(tmp_path: Path, beside: list[Event], said: str) -> None:
     """The runtime's calls show that the GPU was asked for: more activities would change nothing."""

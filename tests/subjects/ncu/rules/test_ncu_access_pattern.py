@@ -131,3 +131,36 @@ def test_an_input_that_tells_nothing_of_stores(tmp_path: Path, change: dict[str,
 )
 def test_what_was_counted_goes_first(tmp_path: Path, change: dict[str, float]) -> None:
     assert_silent(profiled(tmp_path, {LOADS: 32.0} | BREAKDOWN | change), RULE)
+
+
+CHART = {
+    "lts__t_sectors_srcunit_tex_op_write.sum": 196_544.0,
+    "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": 6_144.0,
+}
+
+
+def test_a_memory_chart_alone_shows_a_sector_for_each_thread(tmp_path: Path) -> None:
+    """Twelve ints a thread, one after the other: 32 sectors a request, of which 16 would do."""
+    assert_speaks(
+        profiled(tmp_path, CHART),
+        RULE,
+        cost_ns=4998,
+        gain_ns=4998,
+        evidence=["Global stores move 32.0 sectors a request, where 16"],
+        fix="neighboring addresses",
+        severity="warning",
+        confidence="low",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lts__t_sectors_srcunit_tex_op_write.sum": 16 * 6_144.0},
+        {"l1tex__t_requests_pipe_lsu_mem_local_op_st.sum": 5_000.0},
+        {"l1tex__t_requests_pipe_lsu_mem_global_op_red.sum": 5_000.0},
+    ],
+    ids=["vector stores", "spills beside them", "atomics beside them"],
+)
+def test_a_memory_chart_that_tells_nothing(tmp_path: Path, change: dict[str, float]) -> None:
+    assert_abstains(profiled(tmp_path, CHART | change), RULE, "MemoryWorkloadAnalysis_Tables")

@@ -60,6 +60,10 @@ def test_blocks_under_a_warp_that_wait(tmp_path: Path, waves: float, gain_ns: in
     assert found.gain_ns == gain_ns
 
 
+def test_one_thread_alone_fills_no_warp(tmp_path: Path) -> None:
+    assert_silent(profiled(tmp_path, {SM: 30.0}, blocks=1, threads=1), RULE)
+
+
 def test_a_multiple_of_32(tmp_path: Path) -> None:
     assert_silent(profiled(tmp_path, {SM: 30.0}, threads=64), RULE)
 

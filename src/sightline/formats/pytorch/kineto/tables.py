@@ -90,18 +90,25 @@ def build_tables(
     return imported
 
 
+# What operators and modules are called.
+_WORKS = r"^(?:aten|autograd|torch|c10d?|nccl|triton)\b|::|^nn\.Module"
+
+
 def _has_launches(texts: pl.DataFrame) -> bool:
     """Whether calls that launch work are among a trace's names."""
     return bool(texts.get_column("text").str.contains(r"^(?:cu|cuda|hip)\w*Launch\w*Kernel").any())
 
 
 def _is_empty(texts: pl.DataFrame) -> bool:
-    """Whether a device was asked for, by calls of its runtime, and nothing works on either side."""
+    """Whether a device was asked for, by calls of its runtime, and nothing works on either side.
+
+    With Python's stacks a profiler whose schedule never became active records how it ends itself.
+    """
     names = texts.get_column("text").str
-    return bool(
-        names.contains(r"^(?:cuda|hip)[A-Z]").any()
-        and not names.contains(r"^(?:aten|autograd|torch|c10d?|nccl|triton)\b|::|\.py\(\d").any()
-    )
+    python, works = names.contains(r"\.py\(\d"), names.contains(_WORKS)
+    is_own_end = bool(names.contains(r"profiler\.py\(\d+\): stop_trace$").any())
+    works = works & ~python if is_own_end else works | python
+    return bool(names.contains(r"^(?:cuda|hip)[A-Z]").any() and not works.any())
 
 
 def _split_tracks(

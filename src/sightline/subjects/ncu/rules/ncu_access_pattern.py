@@ -10,7 +10,8 @@ Evidence
     Bytes used per sector of global loads and stores, and how many of all sectors they are
     (`sightline stats memory_hierarchy`). Where that was not recorded, the breakdown of the L2's
     throughput tells of stores: its input from the SMs takes in one request after the other, and
-    its sectors have little to do.
+    its sectors have little to do. Or the sectors that reach the L2 for each request of a warp do
+    (the memory chart alone).
 
 Threshold
     Fewer bytes per sector than the 32 that it has (Nsight Compute 2024.1, rule
@@ -21,7 +22,8 @@ Threshold
     the breakdown: an input that binds the kernel (60 % of its peak, Nsight Compute's Speed of
     Light) and is twice as busy as the sectors (ours: stores of whole sectors keep it 1.0 times as
     busy on an A40 and a T4, and 1.7 times on an H100; those of 4 bytes 2.7 and 3.5 times), with
-    next to no output and no atomics. What is left is the sectors' rate.
+    next to no output and no atomics. What is left is the sectors' rate. By the chart: 32 threads
+    read or write 512 bytes at most, 16 whole sectors, so that what is above was used in part.
 
 Fix
     Let neighboring threads access neighboring addresses: structures of arrays in place of arrays of
@@ -62,6 +64,14 @@ LEAST_PCT = 1.0  # ours: less than that is not a pattern but a few accesses at t
 _BYTES = "smsp__sass_average_data_bytes_per_sector_mem_{}_op_{}.ratio"
 _OPS = {"ld": "global loads", "st": "global stores"}
 _HITS = ("l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct")
+# What passes the L1, sectors, and how many requests it is of.
+_PASSED = {
+    "ld": "lts__t_sectors_srcunit_tex_op_read.sum",
+    "st": "lts__t_sectors_srcunit_tex_op_write.sum",
+}
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_{}_op_{}.sum"
+_SECTORS_ASKED = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+WHOLE_SECTORS = 16  # 32 threads at 16 bytes each
 _COUNTED = "memory_l2_theoretical_sectors_global_ideal"
 
 
@@ -102,6 +112,27 @@ def _hit_by_input(case: Case) -> Hit | None:
     )
 
 
+def _hit_by_requests(case: Case, op: str) -> Hit | None:
+    """Where only the memory chart was recorded: more sectors a request than 32 threads can use."""
+    measured = (_BYTES.format("global", op), _COUNTED, *(_SECTORS_ASKED.format(o) for o in _OPS))
+    if any(case.get(name) is not None for name in measured):
+        return None
+    moved, asked = case.get(_PASSED[op]), case.get(_REQUESTS.format("global", op))
+    local = case.get(_REQUESTS.format("local", op)) or 0.0
+    if not moved or not asked or local or case.get(_REQUESTS.format("global", "red")):
+        return None
+    if moved / asked <= WHOLE_SECTORS:
+        return None
+    needless = 100 * (1 - WHOLE_SECTORS * asked / moved)
+    return relieve(
+        case,
+        {L1: needless, L2: needless},
+        f"{_OPS[op]} move {moved / asked:.1f} sectors a request, where {WHOLE_SECTORS} hold all "
+        "that a warp can use",
+        _OPS[op],
+    )
+
+
 def _find(case: Case) -> Iterator[Hit]:
     return (hit for op in _OPS if (hit := _hit(case, op)) is not None)
 
@@ -131,11 +162,28 @@ _check_input = judge_kernels(
 )
 
 
+_check_requests = judge_kernels(
+    RULE,
+    lambda case: (hit for op in _OPS if (hit := _hit_by_requests(case, op)) is not None),
+    metrics=tuple(_PASSED.values()),
+    more=(
+        _COUNTED,
+        *(_BYTES.format("global", op) for op in _OPS),
+        *(_SECTORS_ASKED.format(op) for op in _OPS),
+        *(_REQUESTS.format(space, op) for space in SPACES for op in (*_OPS, "red")),
+    ),
+    record="--section MemoryWorkloadAnalysis_Chart",
+    fix=_FIX,
+    verify="sightline stats memory_hierarchy AFTER: fewer sectors for each request",
+)
+
+
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and kind of access."""
-    found = []
-    with suppress(MissingDataError):
-        found = list(_check_input(run))
+    found: list[Finding] = []
+    for ask in (_check_input, _check_requests):
+        with suppress(MissingDataError):
+            found += ask(run)
     yield from found
     try:
         yield from _check_bytes(run)

@@ -35,7 +35,7 @@ from sightline.diagnosis.kernel_bounds import L1, PARTS, SM, WAITS, WAVES_PER_SM
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.facts import TIME
-from sightline.roofline.launch import count_threads
+from sightline.roofline.launch import count_blocks, count_threads
 
 RULE = Rule(
     "ncu-block-size",
@@ -48,8 +48,8 @@ WARP = 32
 
 def _hit(case: Case) -> Hit | None:
     threads = count_threads(case.facts)
-    if not threads or not threads % WARP:
-        return None
+    if not threads or not threads % WARP or count_blocks(case.facts) == 1:
+        return None  # one block has no others that its lanes could take in
     lanes = -(-threads // WARP) * WARP
     idle = 100 * (lanes - threads) / lanes
     evidence = f"{format_several(threads, 'thread')} in {format_several(lanes // WARP, 'warp')}"
