@@ -17,7 +17,11 @@ from sightline.subjects.memory.tensor_kinds import add_places, classify_blocks
 
 # Scores of T × T for each head, which a fused attention never writes (Dao et al., FlashAttention,
 # arXiv 2205.14135): an own softmax, or a line of an own attention.
-SCORES = r"(?i)softmax|scaled_dot|attention_scores|attn_(?:weights|scores)"
+SCORES = r"(?i:softmax|scaled_dot|attention_scores|attn_(?:weights|scores))"
+
+# What autograd calls the same steps on their way back; their frames are of C++.
+_STEPS_BACK = r"^(?:Bmm|Div|Exp|Sub|Mul|Sum|Max|Amax|Softmax|MaskedFill|Where)Backward\d$"
+_LEAST_SCORES = 3  # fewer are any two temporaries (ours)
 
 # The innermost forward() that allocates; where none is known, the function. A script's own lines
 # are no function: each stands for itself.
@@ -60,3 +64,28 @@ def list_large_of_layer(run: Run, peak: dict[str, Any], at_peak: pl.DataFrame) -
     )
     layer = at_peak.select(LAYER).item(0, 0)
     return add_places(run, large).filter(layer == LAYER)
+
+
+def find_score_blocks(run: Run, peak: dict[str, Any]) -> pl.DataFrame:
+    """Blocks at a peak that are as large as the scores of an attention that is written out.
+
+    Rows of `peak_blocks`: those of its softmax, and of its steps' way back, of exactly that size;
+    no rows where there are fewer than three.
+    """
+    here = [pl.col(name).eq_missing(peak[name]) for name in MEMORY]
+    alike = run.ask("peak_blocks").filter(
+        *here,
+        pl.col("bytes") == pl.col("blocks") * pl.col("largest_bytes"),
+        pl.col("place").str.contains(f"{SCORES}|{_STEPS_BACK}"),
+    )
+    sizes = alike.filter(pl.col("place").str.contains(SCORES)).get_column("largest_bytes")
+    sets = [alike.filter(pl.col("largest_bytes") == size) for size in sizes.unique().sort()]
+    many = [rows for rows in sets if sum_column(rows, "blocks") >= _LEAST_SCORES]
+    return max(many, key=lambda rows: sum_column(rows, "bytes"), default=alike.clear())
+
+
+def list_blocks_of_size(run: Run, peak: dict[str, Any], size: int) -> pl.DataFrame:
+    """All blocks of exactly this size that steps of an attention allocated, at any moment."""
+    blocks = select_memory(follow_allocations(run), classify_blocks(run), peak)
+    alike = add_places(run, blocks.filter(pl.col("bytes") == size))
+    return alike.filter(pl.col("place").str.contains(f"{SCORES}|{_STEPS_BACK}"))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sightline.core.model.run import Run
 from support import exports
 from support.copies import exposed_for, hidden_for, transfer
 from support.exports import DTOH, HTOD, ON_DEVICE, PINNED
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import call, kernel, launched, opened
+from support.traces import call, copy, kernel, launched, opened
 from synth_nsys import Export
 
 RULE, NAME = "d2h-in-step", "Memcpy DtoH (Device -> Pinned)"
@@ -101,3 +103,25 @@ def test_on_one_stream_they_cannot_overlap(tmp_path: Path) -> None:
     (found,) = answers(streamed(tmp_path, 1, PINNED), "d2h-in-step")
     assert any("and so cannot overlap them" in line for line in found.evidence)
     assert "second stream" in (found.fix or "") and "pin" not in (found.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("back", "is_trip"), [(20_400_000, True), (10_000_000, False)], ids=["a border", "other data"]
+)
+def test_data_that_come_back_for_the_next_kernel(
+    tmp_path: Path, back: int, *, is_trip: bool
+) -> None:
+    """20 MB to the host in [110, 510), back in [600, 800): 690 µs there and back."""
+    run = opened(
+        tmp_path,
+        [
+            launched(0, kernel("rows", 10, 100)),
+            launched(20, copy("Memcpy DtoH (Device -> Pageable)", 110, 400, 20_000_000)),
+            launched(590, copy("Memcpy HtoD (Pageable -> Device)", 600, 200, back)),
+            launched(595, kernel("columns", 800, 100)),
+        ],
+    )
+    (found,) = answers(run, RULE)
+    assert ("keep it on the GPU" in (found.fix or "")) == is_trip
+    line = "1 copy of 20.00 MB comes back as 20.40 MB before the next kernel: 690.0 µs"
+    assert any(line in text for text in found.evidence) == is_trip

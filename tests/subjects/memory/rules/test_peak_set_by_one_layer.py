@@ -91,3 +91,34 @@ def test_lines_of_a_script_are_no_function(tmp_path: Path) -> None:
 )
 def test_silence(tmp_path: Path, program: dict) -> None:
     assert_silent(opened(tmp_path, program), "peak-set-by-one-layer")
+
+
+def run_attention(back: str) -> dict:
+    """A softmax keeps one block of 400 bytes, and three of that size come on the way back."""
+    events: list[Entry] = [alloc(1, 300, 1, MAKE)]
+    events.append(alloc(1000, 400, 2, frames("nn.py:5:softmax", "model.py:9:forward")))
+    for n in range(3):
+        stack = frames(f"??:0:torch::autograd::generated::{back}::apply(std::vector<at::Tensor>&&)")
+        events.append(alloc(2000 + 1000 * n, 400, 3 + n, stack))
+    for n in range(3):
+        events += free(2000 + 1000 * n, 400, 10 + n)
+    events += free(1000, 400, 20)
+    return snapshot([*events, alloc(9500, 50, 900, HEAD), *free(9500, 50, 901)], [])
+
+
+def test_scores_on_their_way_back_are_an_attentions(tmp_path: Path) -> None:
+    """1,900 bytes at the peak: 1,600 of four equal blocks, and without them 350 at most."""
+    assert_finds(
+        opened(tmp_path, run_attention("DivBackward0")),
+        "peak-set-by-one-layer",
+        cost_bytes=1600,
+        gain_bytes=1550,
+        evidence=["holds 4 tensors of 400 B at once", "without these 350 B"],
+        fix="scaled_dot_product_attention",
+    )
+
+
+def test_equal_blocks_of_other_steps_are_none(tmp_path: Path) -> None:
+    assert_silent(
+        opened(tmp_path, run_attention("NativeLayerNormBackward0")), "peak-set-by-one-layer"
+    )

@@ -8,14 +8,16 @@ Why it hurts
 
 Evidence
     Time in which only such copies run, and the gaps behind them where the host waited. The gain
-    is a replay without these copies and without the waits for them.
+    is a replay without these copies and without the waits for them. Copies whose next operation is
+    a copy back of nearly as much (5 %, ours: a border), between two kernels: a round trip.
 
 Threshold
     Over 5 % of the window (TraceLens agent, 2026-08). Copies up to 64 KiB are values that are
     read back: sync-in-step speaks for those (CUDA Runtime API: 64 KB is where staging changes).
 
 Fix
-    Read back less and later; pinned memory and non_blocking=True; reduce on the device first.
+    Read back less and later; pinned memory and non_blocking=True; reduce on the device first. What
+    the next kernel reads stays on the device.
 
 False positives
     Checkpoints inside the window; offloading on purpose, where it is hidden it is not counted.
@@ -28,18 +30,50 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import polars as pl
+
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
+from sightline.core.units import format_bytes, format_ns, format_several
 from sightline.diagnosis.advice import choose_fix
+from sightline.subjects.copies.round_trips import find_round_trips
 from sightline.subjects.copies.rules._shared import find_exposed_copies
 from sightline.timeline import causes
 
 RULE = Rule("d2h-in-step", "Device-to-host copies inside the step", causes=(causes.DOWNLOAD,))
 
 
+_KEEP = (
+    "keep it on the GPU between the two kernels, and let a kernel do what the host does there (a "
+    "border, a conversion, a transpose); for the rest, "
+)
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all devices."""
+    for found in _find(run):
+        trips = find_round_trips(run) if found.fix else None
+        if trips is None or 2 * trips.out_bytes < _sum_downloads(run):
+            yield found
+            continue
+        line = (
+            f"{format_several(trips.count, 'copy', 'copies')} of {format_bytes(trips.out_bytes)} "
+            f"{'comes' if trips.count == 1 else 'come'} back as {format_bytes(trips.back_bytes)} "
+            f"before the next kernel: {format_ns(trips.ns)} there and back"
+        )
+        yield replace(found, evidence=(line, *found.evidence), fix=f"{_KEEP}{found.fix}")
+
+
+def _sum_downloads(run: Run) -> int:
+    """Bytes of all copies to the host."""
+    columns = run.columns("device_ops", ("copy_kind", "bytes"))
+    return sum_column(columns.filter(pl.col("copy_kind") == "DtoH"), "bytes")
+
+
+def _find(run: Run) -> Iterator[Finding]:
     yield from find_exposed_copies(
         run,
         RULE,

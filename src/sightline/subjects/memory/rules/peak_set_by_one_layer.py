@@ -12,7 +12,9 @@ Evidence
     Blocks at the peak that one layer (or function) allocated and frees again, one of each call
     stack, and at least half as large as the largest of them. The gain is how much lower the peak is
     when all events are gone through without any temporaries of this layer that are as large, in
-    every layer and step; less one of them where no operator is known that needs none.
+    every layer and step; less one of them where no operator is known that needs none. Where an
+    attention is written out, blocks of the size of its scores count, too, that autograd allocates
+    on the way back through its steps.
 
 Threshold
     A peak that is 15 % lower without them (ours, as for one tensor).
@@ -31,6 +33,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
 
@@ -43,6 +46,8 @@ from sightline.subjects.memory.layer_peak import (
     LAYER,
     SCORES,
     find_layer_blocks,
+    find_score_blocks,
+    list_blocks_of_size,
     list_large_of_layer,
 )
 from sightline.subjects.memory.rules._shared import (
@@ -71,39 +76,87 @@ _IN_PLACE = (
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding for each device."""
     for peak in find_device_peaks(run).iter_rows(named=True):
-        whole = peak["allocated_bytes"]
-        blocks = find_layer_blocks(run, peak)
-        size = sum_column(blocks, "bytes")
-        if 100 * size < LEAST_PCT * whole:
-            continue
-        lower = find_peak_without_blocks(run, peak, list_large_of_layer(run, peak, blocks))
-        scores = blocks.filter(pl.col("place").str.contains(SCORES))
-        is_attention = 2 * sum_column(scores, "bytes") > size
-        stays = 0 if is_attention else find_largest(blocks, "bytes")
-        gain = max(0, min(size, whole - lower) - stays)
-        if 100 * gain < LEAST_PCT * whole:
-            continue
-        layer = blocks.select(LAYER).item(0, 0)
-        yield build_finding(
-            RULE,
-            f"{layer} holds {blocks.height} temporaries at once: {format_bytes(size)}, "
-            f"{write_share(size, whole)} of the peak of {name_device(peak)}.",
-            Evidence(
-                [
-                    *list_places(blocks, most=4),
-                    f"the peak is {format_bytes(whole)}, without these {format_bytes(lower)}",
-                ],
-                where=locate_device(peak),
-            ),
-            Advice(
-                fix=_FUSED_ATTENTION if is_attention else _IN_PLACE,
-                verify="sightline stats memory_peak AFTER: allocated_bytes",
-                cause="each step of a written-out expression is a tensor of its own",
-                sources=("Dao et al. (2022): FlashAttention",),
-            ),
-            severity=grade_by_room(peak),
-            price=price_part(size, gain, whole, "bytes"),
-            title=None if blocks.item(0, "module") else "One function's temporaries set the peak",
-            method="all events gone through again without these, in every layer and step",
-            confidence="medium",
-        )
+        blocks, scores = find_layer_blocks(run, peak), find_score_blocks(run, peak)
+        if sum_column(scores, "bytes") > sum_column(blocks, "bytes"):
+            found = _judge_scores(run, peak, scores)
+        else:
+            found = _judge_layer(run, peak, blocks)
+        if found is not None:
+            yield found
+
+
+def _judge_layer(run: Run, peak: dict[str, Any], blocks: pl.DataFrame) -> Finding | None:
+    size = sum_column(blocks, "bytes")
+    if 100 * size < LEAST_PCT * peak["allocated_bytes"]:
+        return None
+    scores = blocks.filter(pl.col("place").str.contains(SCORES))
+    is_attention = 2 * sum_column(scores, "bytes") > size
+    layer = blocks.select(LAYER).item(0, 0)
+    return _make_finding(
+        peak,
+        blocks,
+        find_peak_without_blocks(run, peak, list_large_of_layer(run, peak, blocks)),
+        f"{layer} holds {blocks.height} temporaries at once",
+        stays=0 if is_attention else find_largest(blocks, "bytes"),
+        fix=_FUSED_ATTENTION if is_attention else _IN_PLACE,
+        title=None if blocks.item(0, "module") else "One function's temporaries set the peak",
+        method="all events gone through again without these, in every layer and step",
+    )
+
+
+def _judge_scores(run: Run, peak: dict[str, Any], scores: pl.DataFrame) -> Finding | None:
+    """Of an attention that is written out, whose way back autograd's own frames allocate."""
+    each, count = find_largest(scores, "largest_bytes"), sum_column(scores, "blocks")
+    return _make_finding(
+        peak,
+        scores,
+        find_peak_without_blocks(run, peak, list_blocks_of_size(run, peak, each)),
+        f"An attention that is written out holds {count} tensors of {format_bytes(each)} at once, "
+        "with its way back",
+        stays=0,
+        fix=_FUSED_ATTENTION,
+        title="Attention's scores set the peak",
+        method="all events gone through again without blocks of this size of the softmax and of "
+        "its steps' way back",
+    )
+
+
+def _make_finding(
+    peak: dict[str, Any],
+    blocks: pl.DataFrame,
+    lower: int,
+    what: str,
+    *,
+    stays: int,
+    fix: str,
+    title: str | None,
+    method: str,
+) -> Finding | None:
+    """None where the peak would hardly be lower."""
+    size, whole = sum_column(blocks, "bytes"), peak["allocated_bytes"]
+    gain = max(0, min(size, whole - lower) - stays)
+    if 100 * gain < LEAST_PCT * whole:
+        return None
+    return build_finding(
+        RULE,
+        f"{what}: {format_bytes(size)}, {write_share(size, whole)} of the peak of "
+        f"{name_device(peak)}.",
+        Evidence(
+            [
+                *list_places(blocks, most=4),
+                f"the peak is {format_bytes(whole)}, without these {format_bytes(lower)}",
+            ],
+            where=locate_device(peak),
+        ),
+        Advice(
+            fix=fix,
+            verify="sightline stats memory_peak AFTER: allocated_bytes",
+            cause="each step of a written-out expression is a tensor of its own",
+            sources=("Dao et al. (2022): FlashAttention",),
+        ),
+        severity=grade_by_room(peak),
+        price=price_part(size, gain, whole, "bytes"),
+        title=title,
+        method=method,
+        confidence="medium",
+    )
