@@ -6,6 +6,7 @@ from sightline.roofline.facts import Facts
 from sightline.roofline.hardware import SM_LIMITS
 from sightline.roofline.occupancy import Launch, Limits
 
+WARP = 32  # threads, on all of NVIDIA's GPUs
 _ATTRIBUTE = "device__attribute_"
 _WARPS = f"{_ATTRIBUTE}max_warps_per_multiprocessor"
 _BLOCKS = (f"{_ATTRIBUTE}max_blocks_per_multiprocessor", f"{_ATTRIBUTE}limits_max_cta_per_sm")

@@ -7,6 +7,7 @@ its series at once), a job a `stopTime` and footprints without units.
 
 from __future__ import annotations
 
+import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 from sightline.core.job_metrics import METRICS, name_job_metric, split_unit
 from sightline.core.model.source import WHOLE_BYTES
+from sightline.formats._asked_names import AskedNames
 from sightline.formats.cluster._jobs import (
     JobTables,
     clean_name,
@@ -218,6 +220,17 @@ def unpack(data: bytes) -> bytes:
     if len(whole) > WHOLE_BYTES or not unpacker.eof:
         raise ValueError("its packed part is cut off, or too large")
     return whole
+
+
+def read_json_cell(value: Any, asked: AskedNames) -> Any:
+    """The document in a column of a database or a table, packed or not; None where it is none."""
+    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    if not isinstance(data, bytes):
+        return None
+    try:
+        return json.loads(unpack(data), object_pairs_hook=asked.hook)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _read_limit(meta: dict[str, Any], duration: float | None) -> int | None:

@@ -6,14 +6,12 @@ meta_json and data_json (gzipped where it is long), and `clusters` with config_j
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.formats._asked_names import AskedNames
 from sightline.formats._sqlite import SqliteFile
 from sightline.formats.cluster._cockpit import (
     add_cluster,
@@ -23,7 +21,7 @@ from sightline.formats.cluster._cockpit import (
     is_cluster,
     is_meta,
     read_energy,
-    unpack,
+    read_json_cell,
 )
 from sightline.formats.cluster._jobs import JobTables, seconds_to_ns
 
@@ -62,7 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         lost = _add_archived(tables, file)
         lost += sum(_add_row(tables, row) for row in _list_rows(file, "job", "hpc_user"))
         for row in _list_rows(file, "clusters", "config_json"):
-            top = _read_json(row.get("config_json"), tables.asked)
+            top = read_json_cell(row.get("config_json"), tables.asked)
             if is_cluster(top) and (row.get("name") or top.get("name")):
                 add_cluster(tables, {"name": row.get("name"), **top})
             else:
@@ -101,14 +99,14 @@ def _add_archived(tables: JobTables, file: SqliteFile) -> int:
     jobs: dict[int, tuple[int, int | None]] = {}
     lost = 0
     for row, packed in file.blobs("jobs", "meta_json"):
-        meta = _read_json(packed, tables.asked)
+        meta = read_json_cell(packed, tables.asked)
         if is_meta(meta):
             jobs[row] = add_meta(tables, meta), seconds_to_ns(meta.get("startTime"))
         else:
             lost += 1
     known = set()
     for row, packed in file.blobs("jobs", "data_json"):
-        data = _read_json(packed, tables.asked)
+        data = read_json_cell(packed, tables.asked)
         if row in jobs and isinstance(data, dict):
             add_data(tables, *jobs[row], data)
             known.add(row)
@@ -120,7 +118,7 @@ def _add_row(tables: JobTables, row: dict[str, Any]) -> bool:
     """A job of cc-backend's own table; whether something of it is lost."""
     meta = {ours: row[theirs] for theirs, ours in _KEYS.items() if row.get(theirs) is not None}
     parts = {
-        name: _read_json(row.get(name), tables.asked)
+        name: read_json_cell(row.get(name), tables.asked)
         for name in ("resources", "meta_data", "footprint")
     }
     meta |= {"resources": parts["resources"], "metaData": parts["meta_data"]}
@@ -135,14 +133,3 @@ def _add_row(tables: JobTables, row: dict[str, Any]) -> bool:
     if isinstance(parts["footprint"], dict):
         add_footprint(tables, job, parts["footprint"])
     return parts["resources"] is None
-
-
-def _read_json(value: Any, asked: AskedNames) -> Any:
-    """The document in a column, packed or not; None where it is none."""
-    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
-    if not isinstance(data, bytes):
-        return None
-    try:
-        return json.loads(unpack(data), object_pairs_hook=asked.hook)
-    except (ValueError, RecursionError):
-        return None

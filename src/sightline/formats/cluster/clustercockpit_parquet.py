@@ -6,7 +6,6 @@ meta.json, some of them JSON, and its data.json gzipped (cc-backend, pkg/archive
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,13 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.formats._asked_names import AskedNames
 from sightline.formats.cluster._cockpit import (
     add_cluster,
     add_data,
     add_meta,
     is_cluster,
     is_meta,
-    unpack,
+    read_json_cell,
 )
 from sightline.formats.cluster._jobs import JobTables, seconds_to_ns
 
@@ -135,12 +133,12 @@ def _add_row(tables: JobTables, row: Mapping[str, Any]) -> bool:
     is_damaged = False
     for theirs, ours in _JSON.items():
         if row.get(theirs):
-            meta[ours] = _read_json(row[theirs], tables.asked)
+            meta[ours] = read_json_cell(row[theirs], tables.asked)
             is_damaged = is_damaged or meta[ours] is None
     if not is_meta(meta):
         return True
     job = add_meta(tables, meta)
-    data = _read_json(row.get(_SERIES), tables.asked)
+    data = read_json_cell(row.get(_SERIES), tables.asked)
     if isinstance(data, dict):
         add_data(tables, job, seconds_to_ns(meta.get("startTime")), data)
     return is_damaged or not isinstance(data, dict)
@@ -149,19 +147,8 @@ def _add_row(tables: JobTables, row: Mapping[str, Any]) -> bool:
 def _add_limits(tables: JobTables, path: Path) -> None:
     """What is normal on the cluster, where a file beside the archive says it."""
     try:
-        top = _read_json(path.read_bytes(), tables.asked)
+        top = read_json_cell(path.read_bytes(), tables.asked)
     except OSError:
         return
     if is_cluster(top):
         add_cluster(tables, top)
-
-
-def _read_json(value: Any, asked: AskedNames) -> Any:
-    """The document in a column, packed or not; None where it is none."""
-    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
-    if not isinstance(data, bytes):
-        return None
-    try:
-        return json.loads(unpack(data), object_pairs_hook=asked.hook)
-    except (ValueError, RecursionError):
-        return None

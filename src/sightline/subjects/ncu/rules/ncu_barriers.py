@@ -40,7 +40,7 @@ from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.diagnosis.stall_advice import WARP_LATENCY
-from sightline.roofline.launch import count_blocks, count_threads
+from sightline.roofline.launch import WARP, count_blocks, count_threads
 
 RULE = Rule(
     "ncu-barriers",
@@ -49,7 +49,6 @@ RULE = Rule(
 )
 SHARE_PCT, ALONE_PCT = 30.0, 10.0
 SEVERAL = 3  # barriers a warp meets: a reduction of a block by shuffles needs one or two
-WARP = 32
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _EXCHANGE = ("short_scoreboard", "mio_throttle")
 _SHARED = ("LDS", "STS")

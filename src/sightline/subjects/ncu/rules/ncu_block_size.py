@@ -35,7 +35,7 @@ from sightline.diagnosis.kernel_bounds import L1, PARTS, SM, WAITS, WAVES_PER_SM
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.facts import TIME
-from sightline.roofline.launch import count_blocks, count_threads
+from sightline.roofline.launch import WARP, count_blocks, count_threads
 
 RULE = Rule(
     "ncu-block-size",
@@ -43,7 +43,6 @@ RULE = Rule(
     explains=(*WAITS, "ncu-uncoalesced-global", "ncu-divergence", "ncu-l1-limit"),
 )
 _METRICS = ("launch__block_size", "gpu__time_duration.sum")
-WARP = 32
 
 
 def _hit(case: Case) -> Hit | None:

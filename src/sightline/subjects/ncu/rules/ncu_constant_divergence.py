@@ -33,10 +33,10 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import CONSTANTS, PARTS, SM, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.launch import WARP
 from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("ncu-constant-divergence", "Constants read at different addresses", explains=WAITS)
-WARP = 32
 # The address divergence unit serves the loads of constants (Kernel Profiling Guide, "Pipelines"):
 # it is as busy as their cache is, with the same work.
 _WITH_THEM = (CONSTANTS, "adu")

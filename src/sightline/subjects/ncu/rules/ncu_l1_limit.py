@@ -43,6 +43,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import ISSUE, L1, LIMIT_PCT, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.roofline.launch import WARP
 
 RULE = Rule(
     "ncu-l1-limit",
@@ -71,7 +72,6 @@ _FMA = ("FFMA", "HFMA2", "DFMA")
 _LOADED = (_REQUESTS[0], _REQUESTS[2], "smsp__inst_executed_op_shared_ld.sum")
 _MULTIPLIED = [f"smsp__sass_thread_inst_executed_op_{t}fma_pred_on.sum" for t in "fhd"]
 _EXECUTED = "smsp__inst_executed.sum"
-WARP = 32
 REUSE = 4.0  # results a thread computes of each value that it loads
 
 

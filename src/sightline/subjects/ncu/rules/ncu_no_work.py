@@ -37,11 +37,10 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.roofline.chart import shorten_name
-from sightline.roofline.launch import count_blocks, count_threads
+from sightline.roofline.launch import WARP, count_blocks, count_threads
 
 RULE = Rule("ncu-no-work", "Did nothing")
 LEAST = 6.0
-_WARP_THREADS = 32
 _EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
 _STORES = "smsp__inst_executed_op_global_st.sum"
 
@@ -52,7 +51,7 @@ def _count(case: Case) -> tuple[float, int] | None:
     executed = case.get(*_EXECUTED)
     if not blocks or not threads or not executed:
         return None
-    warps = blocks * -(-threads // _WARP_THREADS)
+    warps = blocks * -(-threads // WARP)
     return executed / warps, warps
 
 

@@ -38,7 +38,13 @@ from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
 from sightline.roofline.facts import CYCLES, SM_CLOCK, TIME
-from sightline.roofline.launch import METRICS, count_blocks, count_threads, read_limits_and_launch
+from sightline.roofline.launch import (
+    METRICS,
+    WARP,
+    count_blocks,
+    count_threads,
+    read_limits_and_launch,
+)
 from sightline.roofline.occupancy import compute_occupancy
 
 RULE = Rule(
@@ -51,7 +57,6 @@ SHORT_NS, LEAST_WAVES = 3_000, 4.0
 # A thread that executes more than this has work enough: addresses, a bounds check and a reduction
 # of a block take about a hundred instructions (92 and 667 in two reports; ours between them).
 FEW_INSTRUCTIONS = 200.0
-WARP = 32
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 _FIX = {
     "registers": "lower the registers per thread (__launch_bounds__, smaller tiles)",
