@@ -74,7 +74,11 @@ def test_files_of_a_cluster_are_one_archive_and_one_is_read_by_itself(tmp_path):
     assert open_path(tmp_path).table("jobs").height == 600
 
 
-@pytest.mark.parametrize("data", [b"", b"\x1f\x8bx", b"[]", gzip.compress(b"{")])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x1f\x8bx", b"[]", gzip.compress(b"{")],
+    ids=["nothing", "half a header", "not packed", "half a document"],
+)
 def test_a_job_whose_series_are_damaged_is_kept_and_said(tmp_path, data):
     folder = write_parquet(tmp_path / "c1", write_row(META, data), write_row(META, DATA))
     run = open_path(folder)

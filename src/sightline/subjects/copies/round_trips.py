@@ -17,7 +17,7 @@ _DEVICE = ["rank", "device_id"]
 class RoundTrips(NamedTuple):
     """How many there are, their bytes out and back, and their time with what lies between, ns."""
 
-    count: int
+    number: int
     out_bytes: int
     back_bytes: int
     ns: int

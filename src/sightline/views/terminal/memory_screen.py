@@ -160,7 +160,7 @@ def _findings(found: list[dict[str, Any]], width: int) -> Iterator[Text]:
         else:
             yield Text(head)
             yield Text(f"   {gain}", "dim")
-    yield Text("   why, and what to change:  sightline findings", "dim")
+    yield Text("   why, and what to change:  sightline findings, with the same file", "dim")
 
 
 def _is_same(row: dict[str, Any], peak: dict[str, Any]) -> bool:

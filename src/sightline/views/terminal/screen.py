@@ -117,10 +117,8 @@ def _head(answer: Answer, width: int) -> Iterator[Text]:
         yield from _joined(_describe_host(answer), width)
     elif answer.counts.get("stack_weights") or answer.counts.get("cpu_samples"):
         stacks = format_count(answer.counts.get("stacks", 0))
-        path = Path(answer.recordings[0]["path"])
-        path = path.parent if path.parent.suffix == ".sightline" else path
         yield Text(f"no timeline · {stacks} frames of call stacks. To see them:")
-        yield Text(make_printable(f"  sightline flame {shlex.quote(str(path))} -o flame.html"))
+        yield Text(f"  sightline flame {_name_first(answer)} -o flame.html")
     else:
         held = ", ".join(
             format_several(n, *_name_rows(name))
@@ -138,6 +136,21 @@ def _name_rows(table: str) -> tuple[str, str]:
     """What one row of a table is called, and several: source file, source files."""
     several = table.replace("_", " ")
     return re.sub(r"(?<=ss)es$|s$", "", several), several
+
+
+def _name_first(answer: Answer) -> str:
+    """The first recording as a person would type it."""
+    path = Path(answer.recordings[0]["path"])
+    path = path.parent if path.parent.suffix == ".sightline" else path
+    return make_printable(shlex.quote(str(path)))
+
+
+def _tell_findings(before: str, answer: Answer, width: int) -> str:
+    """The command that prints all findings, behind some words; without a name that has no room."""
+    if len(answer.recordings) == 1:
+        line = f"{before}sightline findings {_name_first(answer)}"
+        return line if len(line) <= width else f"{before}sightline findings, with the same file"
+    return f"{before}sightline findings, with the same files"
 
 
 def _describe_host(answer: Answer) -> list[str]:
@@ -314,7 +327,7 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
     if left_out:
         yield Text()
-        yield Text(f"   {left_out} more: sightline findings", style="dim")
+        yield Text(_tell_findings(f"   {left_out} more:  ", answer, width), style="dim")
 
 
 def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
@@ -496,7 +509,7 @@ def _limits(answer: Answer, width: int) -> Iterator[Text]:
         for note in minor:
             yield from wrap_text(note, "  · ", "    ", width)
     if len(abstained) > 2:
-        yield Text(f"{len(abstained)} rules lacked data. See:  sightline findings")
+        yield Text(_tell_findings(f"{len(abstained)} rules lacked data. See:  ", answer, width))
         return
     for finding in abstained:
         yield from wrap_text(

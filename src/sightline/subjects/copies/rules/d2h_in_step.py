@@ -60,8 +60,8 @@ def check(run: Run) -> Iterator[Finding]:
             yield found
             continue
         line = (
-            f"{format_several(trips.count, 'copy', 'copies')} of {format_bytes(trips.out_bytes)} "
-            f"{'comes' if trips.count == 1 else 'come'} back as {format_bytes(trips.back_bytes)} "
+            f"{format_several(trips.number, 'copy', 'copies')} of {format_bytes(trips.out_bytes)} "
+            f"{'comes' if trips.number == 1 else 'come'} back as {format_bytes(trips.back_bytes)} "
             f"before the next kernel: {format_ns(trips.ns)} there and back"
         )
         yield replace(found, evidence=(line, *found.evidence), fix=f"{_KEEP}{found.fix}")
