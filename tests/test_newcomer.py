@@ -58,7 +58,7 @@ def as_a_package(folder: Path) -> None:
     for place, code in MEMBERS.items():
         (package / f"{Path(place).name}.py").write_text(code)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
-    (toml,) = blocks("toml")
+    (toml,) = [block for block in blocks("toml") if "entry-points" in block.text]
     points = re.findall(
         r'^\[project\.entry-points\."(.*)"\]\n(\w+) = "(.*)"$', toml.text, re.MULTILINE
     )
