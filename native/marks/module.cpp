@@ -3,6 +3,8 @@
 // hands everything else to them: a first name, a payload, another profiler that listens, a full chunk.
 //
 // A module of its own, of which the C library is all it needs: it is loaded into other people's programs.
+// It is one file, over 600 lines: its types and their functions share a thread's state and the module's, and
+// nothing of it is called from elsewhere.
 // From Python 3.12 on it keeps to the stable ABI, so one wheel serves all later versions (CMakeLists.txt).
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sightline.cluster.config import Broker
+from sightline.cluster.documents import add_cluster
 from sightline.cluster.points import PointReader
 from sightline.cluster.store import DoubleError, FullError, Store
 from sightline.core.line_protocol import read_events
@@ -97,8 +98,7 @@ class Listener:
 
     def _change_job(self, function: str, document: Any) -> None:
         """Raises RequestError."""
-        if isinstance(document, dict) and "cluster" not in document:
-            document = {**document, "cluster": self._cluster}
+        document = add_cluster(document, self._cluster)
         if function == "start_job":
             self._store.start_job(document)
         elif function == "stop_job":

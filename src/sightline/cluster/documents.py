@@ -61,6 +61,13 @@ class Known:
         return json.dumps(held, separators=(",", ":")).encode()
 
 
+def add_cluster(document: Any, cluster: str) -> Any:
+    """What a sender says of a job, with the cluster that it is of where it does not say."""
+    if isinstance(document, dict) and "cluster" not in document:
+        return {**document, "cluster": cluster}
+    return document
+
+
 def decode_known(data: bytes) -> Known:
     """Of `Known.encode`."""
     return Known(**json.loads(data))

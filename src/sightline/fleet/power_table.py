@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
+from sightline.core.algebra.student import find_quantile
 from sightline.errors import InputError
 
 _MOST_BYTES = 1 << 20
 _MOST_CLOCKS = 64
 _NEEDED = ("mhz", "busy_w", "waiting_w")
-# Student's t, 97.5 %, by degrees of freedom; from 30 on the normal's.
-_T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
-_T_MANY, _T_NORMAL, _NORMAL_FROM = 2.23, 1.96, 30
 
 
 @dataclass(frozen=True)
@@ -110,6 +108,5 @@ def _make_level(mhz: int, highest: int, readings: Sequence[Reading]) -> Level:
 
 def _average(values: Sequence[float]) -> tuple[float, float]:
     """The mean, and half of its 95 % interval."""
-    free = len(values) - 1
-    quantile = _T[free - 1] if free <= len(_T) else _T_MANY if free < _NORMAL_FROM else _T_NORMAL
+    quantile = find_quantile(len(values) - 1, 0.975)
     return fmean(values), quantile * stdev(values) / math.sqrt(len(values))

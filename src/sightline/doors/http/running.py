@@ -63,6 +63,8 @@ class ClusterService:
             self.notes = Notes(config.store / "notes.sqlite")
             opened.callback(self.notes.close)
             self.tracer = Tracer(config.store, self.notes, config.tracing, make_report)
+            keep_ns = (config.keeping.samples_days or 36_500) * _DAY_NS
+            reader = PointReader(config.units)
             self.service = Service(
                 config.cluster,
                 self.store,
@@ -70,10 +72,10 @@ class ClusterService:
                 self.notes,
                 config.rules,
                 tracer=self.tracer if can_trace(config.tracing) else None,
-                reader=PointReader(config.units),
+                reader=reader,
                 secure=bool(config.certificate) or any("." in name for name in config.names),
                 provider=provider,
-                keep_ns=(config.keeping.samples_days or 36_500) * _DAY_NS,
+                keep_ns=keep_ns,
             )
             context = None
             if config.certificate:
@@ -91,8 +93,6 @@ class ClusterService:
             opened.pop_all()  # now it is for `close` to do
         self.listener: Listener | None = None
         if config.broker is not None:
-            keep_ns = (config.keeping.samples_days or 36_500) * _DAY_NS
-            reader = PointReader(config.units)
             self.listener = Listener(
                 config.broker, config.cluster, self.store, say, reader, keep_ns
             )

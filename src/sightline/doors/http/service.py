@@ -30,6 +30,7 @@ from sightline.cluster.access import (
     find_proxied,
     find_token,
 )
+from sightline.cluster.documents import add_cluster
 from sightline.cluster.lines import write_samples
 from sightline.cluster.notes import PRIVATE, Notes
 from sightline.cluster.points import PointReader
@@ -163,9 +164,7 @@ class Service:
         refused = self._refuse_sender(request)
         if refused is not None:
             return refused
-        document = request.read_json()
-        if isinstance(document, dict) and "cluster" not in document:
-            document = {**document, "cluster": self._cluster}
+        document = add_cluster(request.read_json(), self._cluster)
         try:
             if path.endswith("start_job"):
                 key = self._store.start_job(document)

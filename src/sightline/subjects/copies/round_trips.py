@@ -26,7 +26,8 @@ class RoundTrips(NamedTuple):
 def find_round_trips(run: Run) -> RoundTrips | None:
     """Copies to the host that the next operation copies back, nearly as large, for a kernel.
 
-    That it is the same data is a conclusion: addresses are not recorded.
+    None where they are less than half of the bytes of all copies to the host. That it is the same
+    data is a conclusion: addresses are not recorded.
     """
     columns = (*_DEVICE, "kind", "copy_kind", "bytes", "start_ns", "end_ns")
     ops = run.columns("device_ops", columns).sort(*_DEVICE, "start_ns", "end_ns")
@@ -46,7 +47,6 @@ def find_round_trips(run: Run) -> RoundTrips | None:
         & (pl.col("kind").shift(1).over(_DEVICE) == "kernel")
         & (behind("kind", 2) == "kernel"),
     ).filter("is_trip")
-    if trips.is_empty():
-        return None
-    sums = (sum_column(trips, name) for name in ("bytes", "back", "ns"))
-    return RoundTrips(trips.height, *sums)
+    out, back, ns = (sum_column(trips, name) for name in ("bytes", "back", "ns"))
+    every = sum_column(ops.filter(pl.col("copy_kind") == "DtoH"), "bytes")
+    return None if trips.is_empty() or 2 * out < every else RoundTrips(trips.height, out, back, ns)

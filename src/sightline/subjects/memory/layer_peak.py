@@ -21,6 +21,7 @@ SCORES = r"(?i:softmax|scaled_dot|attention_scores|attn_(?:weights|scores))"
 
 # What autograd calls the same steps on their way back; their frames are of C++.
 _STEPS_BACK = r"^(?:Bmm|Div|Exp|Sub|Mul|Sum|Max|Amax|Softmax|MaskedFill|Where)Backward\d$"
+_OF_ATTENTION = f"{SCORES}|{_STEPS_BACK}"
 _LEAST_SCORES = 3  # fewer are any two temporaries (ours)
 
 # The innermost forward() that allocates; where none is known, the function. A script's own lines
@@ -76,7 +77,7 @@ def find_score_blocks(run: Run, peak: dict[str, Any]) -> pl.DataFrame:
     alike = run.ask("peak_blocks").filter(
         *here,
         pl.col("bytes") == pl.col("blocks") * pl.col("largest_bytes"),
-        pl.col("place").str.contains(f"{SCORES}|{_STEPS_BACK}"),
+        pl.col("place").str.contains(_OF_ATTENTION),
     )
     sizes = alike.filter(pl.col("place").str.contains(SCORES)).get_column("largest_bytes")
     sets = [alike.filter(pl.col("largest_bytes") == size) for size in sizes.unique().sort()]
@@ -88,4 +89,4 @@ def list_blocks_of_size(run: Run, peak: dict[str, Any], size: int) -> pl.DataFra
     """All blocks of exactly this size that steps of an attention allocated, at any moment."""
     blocks = select_memory(follow_allocations(run), classify_blocks(run), peak)
     alike = add_places(run, blocks.filter(pl.col("bytes") == size))
-    return alike.filter(pl.col("place").str.contains(f"{SCORES}|{_STEPS_BACK}"))
+    return alike.filter(pl.col("place").str.contains(_OF_ATTENTION))
