@@ -30,6 +30,15 @@ def test_a_row_knows_its_example(row: OwnKernel) -> None:
         ("conv2d_shared", "convolution"),
         ("transposeCoalesced", "transpose"),
         ("heat_2d", "stencil"),
+        ("matVecKernel", "matrix and vector"),
+        ("generatePoints", "random samples"),
+        ("calculate_forces", "particles"),
+        ("kernVectorAdd(const float *, const float *, float *, int)", "elements"),
+        ("nussinov_gpu", "alignment"),
+        ("Fan2", "factorization"),
+        ("ExpandFrontierKernel", "graph"),
+        ("kmeans_235_gpu", "clusters"),
+        ("rgb_increase_brightness_unroll", "pixels"),
     ],
 )
 def test_names_that_people_write(name: str, algorithm: str) -> None:
@@ -48,6 +57,10 @@ def test_names_that_people_write(name: str, algorithm: str) -> None:
         "resort_cells",
         "summary",
         "weighted_sum_kernel",
+        "julia_set_cache_5885",
+        "add_source_terms",
+        "lifetime_kernel",
+        "distribute_load",
     ],
 )
 def test_other_names(name: str) -> None:

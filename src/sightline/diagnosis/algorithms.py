@@ -19,7 +19,7 @@ from sightline.timeline.own_kernels import find_algorithm
 from sightline.timeline.world import read_world
 
 # At the memory's rate these are as fast as they get: each element is moved once.
-_MOVES_ONCE = ("reduction", "scan", "transpose", "histogram", "stencil")
+_MOVES_ONCE = ("reduction", "scan", "transpose", "histogram", "stencil", "elements")
 # Frameworks whose users write operators, and no kernels.
 LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
 _AT_MEMORY = "ncu-memory-limit"

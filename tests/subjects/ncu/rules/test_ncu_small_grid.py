@@ -26,6 +26,13 @@ def test_20_blocks_on_80_sms(tmp_path: Path) -> None:
     )
 
 
+def test_one_thread_is_given_all_items_in_one_launch(tmp_path: Path) -> None:
+    (found,) = answers(profiled(tmp_path, METRICS, blocks=1, threads=1), RULE)
+    assert found.fix.startswith("one thread does all of it: let one launch take all items")
+    (found,) = answers(profiled(tmp_path / "more", METRICS, blocks=20), RULE)
+    assert "one launch" not in found.fix
+
+
 def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}, time=None), RULE, "--section LaunchStats")
 

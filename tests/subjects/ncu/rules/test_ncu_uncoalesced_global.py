@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from sightline.subjects.ncu.rules._uncoalesced import ACCESS_BITS
 from support.profiled import CODE, DRAM, L2, SM, TIME, opened, profiled, with_code
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-uncoalesced-global"
 ALL = "memory_l2_theoretical_sectors_global"
@@ -134,3 +135,17 @@ def test_what_each_unit_moved_beyond_what_is_needed(tmp_path: Path) -> None:
         evidence=["the L2 binds it now, at 90.0 %", "then still that, at 72.0 %"],
         fix="neighboring addresses",
     )
+
+
+@pytest.mark.parametrize(("bits", "is_told"), [(2.0, True), (32.0, False), (0.0, False)])
+def test_bytes_are_loaded_in_words(tmp_path: Path, bits: float, is_told: bool) -> None:
+    """Of 40 sectors in excess the second instruction moves 30: single bytes, or floats."""
+    metrics = {
+        ALL: (100.0, {CODE: 50.0, CODE + 16: 50.0}),
+        IDEAL: (60.0, {CODE: 40.0, CODE + 16: 20.0}),
+        ACCESS_BITS: (34.0, {CODE: 32.0, CODE + 16: bits}),
+        TIME: 10_000.0,
+    }
+    (found,) = answers(opened(tmp_path, with_code(lines=False, **metrics)), RULE)
+    assert ("load words (uchar4)" in found.fix) is is_told
+    assert "neighboring addresses" in found.fix

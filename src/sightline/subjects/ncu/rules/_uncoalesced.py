@@ -19,6 +19,15 @@ from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1
 
 HIT_RATE = "lts__t_sector_hit_rate.pct"
+# Of each instruction that accesses memory, the bits that a thread moves: 32 and more for a word or
+# several, less for what is smaller.
+ACCESS_BITS = "memory_access_size_type"
+_WORD_BITS = 32
+_MOSTLY = 0.5  # ours: of the excess
+_IN_WORDS = (
+    "its threads load single bytes or half words: load words (uchar4), several items a thread, and "
+    "what neighbors share once, as a tile in shared memory"
+)
 EXCESS_PCT = 5.0  # ours: below it nothing is to be won
 
 
@@ -40,6 +49,7 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
     counts = [name for names in access.units.values() for name in names]
     every = load_cases(run, (access.moved, access.needed, *counts, HIT_RATE, *L1_METRICS), "")
     places = find_worst_places(run, access.moved, access.needed)
+    narrow = _find_narrow(run, access)
     hits = []
     for case in every:
         moved, needed = case.get(access.moved), case.get(access.needed)
@@ -58,9 +68,31 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
         hits,
         every,
         lambda h: f"{h.evidence}.",
-        fix,
+        lambda h: f"{_IN_WORDS}; {fix}" if h.case.kernel_id in narrow else fix,
         f"sightline stats memory_hierarchy AFTER: {access.things} beyond the ideal",
     )
+
+
+def _find_narrow(run: Run, access: Access) -> set[int]:
+    """The kernels most of whose excess is moved by loads and stores of less than a word."""
+    key = ["kernel_id", "instance_id"]
+    each = [
+        run.scan("kernel_metrics")
+        .filter(pl.col("metric") == metric, pl.col("instance_id").is_not_null())
+        .select(*key, pl.col("value").alias(name))
+        for metric, name in (
+            (access.moved, "moved"),
+            (access.needed, "needed"),
+            (ACCESS_BITS, "bits"),
+        )
+    ]
+    excess = pl.col("moved") - pl.col("needed")
+    rows = each[0].join(each[1], on=key).join(each[2], on=key).filter(excess > 0)
+    is_narrow = pl.col("bits").is_between(0, _WORD_BITS, closed="none")
+    shares = rows.group_by("kernel_id").agg(
+        share=excess.filter(is_narrow).sum() / excess.sum(),
+    )
+    return set(shares.filter(pl.col("share") > _MOSTLY).collect().get_column("kernel_id"))
 
 
 def _weigh_excess(case: Case, access: Access, moved: float, needed: float, evidence: str) -> Hit:

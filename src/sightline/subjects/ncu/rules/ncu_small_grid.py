@@ -42,6 +42,15 @@ RULE = Rule(
     explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-achieved", "ncu-occupancy-limit"),
 )
 _MOST_IDLE_PCT = 50.0  # ours: beyond it, that SMs are empty is what to say
+_MORE_BLOCKS = (
+    "use more, smaller blocks (for products smaller tiles or split-K), or give the launch more "
+    "work; run independent kernels concurrently"
+)
+_ONE_LAUNCH = (
+    "one thread does all of it: let one launch take all items, a thread each, in place of a loop "
+    "in the kernel or a launch for each item; what only sets up fields or pointers, fill on the "
+    "host and copy once"
+)
 _METRICS = ("launch__grid_size", "gpu__time_duration.sum", WAVES_PER_SM)
 
 
@@ -68,13 +77,19 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, idle_pct, None, evidence, relieves_limit=True)
 
 
+def _advise(hit: Hit) -> str:
+    facts = hit.case.facts
+    if count_blocks(facts) == 1 and count_threads(facts) == 1:
+        return f"{_ONE_LAUNCH}; {_MORE_BLOCKS}"
+    return _MORE_BLOCKS
+
+
 check = judge_kernels(
     RULE,
     _hit,
     metrics=_METRICS,
     record="--section LaunchStats",
-    fix="use more, smaller blocks (for products smaller tiles or split-K), or give the launch more "
-    "work; run independent kernels concurrently",
+    fix=_advise,
     verify="sightline stats launch_shape AFTER: idle_sms_pct is 0",
     needs_sm_count=True,
     is_callers=True,
