@@ -22,6 +22,13 @@ from sightline.timeline.world import read_world
 _MOVES_ONCE = ("reduction", "scan", "transpose", "histogram", "stencil", "elements")
 # Frameworks whose users write operators, and no kernels.
 LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
+# llama.cpp, docs/build.md (GGML_CUDA_FORCE_CUBLAS) and the page of llama-bench.
+LLAMA = "llama.cpp"
+OF_LLAMA = (
+    "this is llama.cpp's code: switch flash attention on, give prompts micro-batches that fill the "
+    "GPU, try another quantization, or a build whose products of prompts are the vendor's "
+    "(GGML_CUDA_FORCE_CUBLAS): llama-bench compares them"
+)
 _AT_MEMORY = "ncu-memory-limit"
 # Thrust, "thrust::sort": keys of built-in types in the default order are sorted by radix, all
 # others by merging, which passes over the data once for each doubling.
@@ -50,9 +57,11 @@ def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
 
 def advise_kernel(run: Run, name: str) -> str:
     """How to go on with a kernel of which only the name is known: an algorithm, and a profile."""
-    is_own = find_library(name) is None and read_world(run).framework not in LAUNCHES_FOR_YOU
+    library = find_library(name)
+    is_own = library is None and read_world(run).framework not in LAUNCHES_FOR_YOU
     algorithm = find_algorithm(name) if is_own else None
-    known = "" if algorithm is None else f"{algorithm.advice}; to see what holds it back, "
+    advice = OF_LLAMA if library == LLAMA else algorithm.advice if algorithm else ""
+    known = f"{advice}; to see what holds it back, " if advice else ""
     return (
         f"{known}profile it, its launch shape (blocks and threads) first:  ncu --set full"
         f"{choose_in_ncu(name)} -c 1"

@@ -8,6 +8,7 @@ from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_pct, format_several
+from sightline.diagnosis.algorithms import LLAMA, OF_LLAMA
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case, HotLine
 from sightline.diagnosis.kernel_cases import load_amd_cases, load_cases, require_sm_count
@@ -33,6 +34,7 @@ _FROM_OUTSIDE = {
     "CUB",
     "Thrust": "this is Thrust's code: one call over more items, or fuse it with its neighbors "
     "(transform iterators)",
+    LLAMA: OF_LLAMA,
 }
 _BY_THE_CALL = (
     "this is {0}'s code: choose another of its kernels by the shapes, layouts and types of the "

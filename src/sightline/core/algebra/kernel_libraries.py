@@ -24,6 +24,8 @@ _OWNERS = {
     "Thrust": r"\bthrust::",
     "rocBLAS": r"\bCijk_|rocblas",
     "rocPRIM": r"\brocprim|hipcub",
+    "llama.cpp": r"\bmul_mat_(?:vec_|vec$|q\b|q<|f\b|f<)|\bggml_|\bquantize_(?:q8_1|mmq)"
+    r"|\bdequantize_block|\bflash_attn_(?:ext|tile|vec|combine|stream_k|mma)_",
 }
 _COMPILED = {owner: re.compile(pattern) for owner, pattern in _OWNERS.items()}
 

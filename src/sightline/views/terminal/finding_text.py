@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sightline.answer.price_words import LABELS, write_price
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
 from sightline.core.text import make_printable
@@ -62,7 +63,7 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
     )
     said = "Healthy" if healthy else "No single change gains 5 %"
     if healthy:
-        behind = "; what is left to gain lies in its kernels"
+        behind = f"; what is left to gain lies in its kernels{_name_longest(found)}"
     else:
         remarks = any(f.is_remark and not f.abstained for f in found)
         behind = "; see the remarks below" if remarks else ""
@@ -72,6 +73,13 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
         f"{format_pct(worst['exposed_comm_pct'])}, copies "
         f"{format_pct(worst['exposed_copy_pct'])}){behind}."
     )
+
+
+def _name_longest(found: Sequence[Finding]) -> str:
+    """The kernel in which most of the kernel time is, where a finding says that one has it."""
+    told = next((f for f in found if f.rule == "dominating-kernel" and not f.abstained), None)
+    name = told.where.get("kernel") if told else None
+    return f", most of it in {shorten_kernel_name(str(name))}" if name else ""
 
 
 def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sightline.diagnosis.diagnose import diagnose_run
+from sightline.views.terminal.finding_text import write_verdict
 from support.rules import assert_silent, assert_speaks
 from support.traces import call, kernel, opened, queued
 
@@ -53,3 +55,10 @@ def test_the_only_kernel_of_a_program_with_gaps(tmp_path: Path) -> None:
 )
 def test_silence(tmp_path: Path, kernels: list[object]) -> None:
     assert_silent(opened(tmp_path, kernels), RULE)
+
+
+def test_the_verdict_of_a_healthy_run_names_it(tmp_path: Path) -> None:
+    run = opened(tmp_path, queued(*[("gemm", 100)] * 12))
+    verdict = write_verdict(diagnose_run(run), run)
+    assert verdict.startswith("Healthy")
+    assert verdict.endswith("lies in its kernels, most of it in gemm.")

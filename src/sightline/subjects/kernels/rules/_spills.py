@@ -7,6 +7,7 @@ import polars as pl
 from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_count
+from sightline.diagnosis.algorithms import LLAMA
 from sightline.subjects.kernels.rules._room import LittleRoom
 
 # What a thread can address: 255 of NVIDIA (CUDA C Programming Guide, "Technical Specifications per
@@ -20,9 +21,9 @@ _LEAST_BYTES = 32
 def find_spill(run: Run, name: str) -> LittleRoom | None:
     """How many registers and how much memory each thread of a kernel has; None where none spills.
 
-    Of the program's own kernels; as most of their time has it.
+    Of the program's own kernels, and of what is built with it; as most of their time has it.
     """
-    if find_library(name) is not None:
+    if find_library(name) not in (None, LLAMA):
         return None
     columns = ["name", "registers_per_thread", "local_bytes_per_thread", "start_ns", "end_ns"]
     ops = run.columns("device_ops", tuple(columns)).filter(pl.col("name") == name)
