@@ -212,3 +212,44 @@ def test_operators_within_operators_are_one_work(tmp_path: Path) -> None:
         ("cudnn_convolution", 502_000, 982_000),
         ("relu", 1_100_000, 1_140_000),
     ]
+
+
+def name_tf_processes(*names: str) -> list[dict[str, Any]]:
+    return [name_process(pid, name) for pid, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("prefix", ["/device:GPU:1", "/job:localhost/replica:0/task:0/gpu:1"])
+def test_streams_of_tensorflows_timeline(tmp_path: Path, prefix: str) -> None:
+    """Each stream has a process, and another two have the same work once more."""
+    events = [
+        *name_tf_processes(
+            f"{prefix}/stream:22 Compute",
+            f"{prefix}/stream:20 Compute",
+            f"{prefix}/memcpy Compute",
+            f"{prefix}/stream:all Compute",
+            "/job:localhost/replica:0/task:0/device:GPU:1 Compute",
+        ),
+        span(4, 0, "MatMul", 100, 50, op="MatMul"),
+        *(span(pid, 0, "MatMul#id=1#", 140, 30, op="MatMul") for pid in (1, 3)),
+        *(span(pid, 0, "MEMCPYDtoH", 180, 5, op="MEMCPYDtoH") for pid in (0, 2)),
+    ]
+    run = open_trace(tmp_path, {"traceEvents": events})
+    ops = run.table("device_ops").select("device_id", "stream_id", "kind", "name", "copy_kind")
+    assert sorted(ops.rows()) == [
+        (1, 20, "kernel", "MatMul", None),
+        (1, 22, "memcpy", "MEMCPYDtoH", "DtoH"),
+    ]
+    assert run.table("host_ops").select("name", "layer").rows() == [("MatMul", "op")]
+    assert run.table("recordings").get_column("tool").to_list() == ["TensorFlow timeline"]
+
+
+def test_tensorflows_streams_together(tmp_path: Path) -> None:
+    """Where no stream has a process of its own, kernels and copies are in two."""
+    events = [
+        *name_tf_processes("/gpu:0/stream:all Compute", "/gpu:0/memcpy Compute"),
+        span(0, 0, "Conv2D", 140, 30),
+        span(1, 0, "MEMCPYHtoD", 180, 5),
+    ]
+    run = open_trace(tmp_path, {"traceEvents": events})
+    ops = run.table("device_ops").select("device_id", "kind", "name")
+    assert sorted(ops.rows()) == [(0, "kernel", "Conv2D"), (0, "memcpy", "MEMCPYHtoD")]

@@ -37,6 +37,12 @@ GENERATIONS = {
     "blackwell-ultra": 5,
     "blackwell-gaming": 5,
 }
+# GPUs with eight lanes (NVIDIA's specifications of the RTX 4060, the RTX 2000 Ada and the A2; the
+# chips GA107, AD106, AD107, GB206 and GB207 have no more), and those of notebooks with four.
+_EIGHT = re.compile(
+    r"RTX (?:2050|3050|4050|4060|5050|5060)\b|RTX (?:4070|5070) Laptop|RTX 2000 Ada|\bA2$"
+)
+_FOUR = re.compile(r"\bMX\d{3}\b")
 # Of older GPUs (CUDA C++ Programming Guide, "Compute Capabilities"), which all have the third.
 _OLD = ("3.", "5.", "6.")
 # GPUs that reach the processor's memory by NVLink: these links are faster.
@@ -64,7 +70,10 @@ def find_host_link(device: Mapping[str, Any]) -> float | None:
     gpu = find_gpu(name, device.get("memory_bytes"))
     known = (gpu and gpu.text("architecture")) or ARCHITECTURES.get(capability) or ""
     generation = GENERATIONS.get(known, 3 if capability.startswith(_OLD) else None)
-    return None if generation is None else _LANES[generation] * _PAYLOAD
+    if generation is None:
+        return None
+    part = 0.25 if _FOUR.search(name) else 0.5 if _EIGHT.search(name) else 1.0
+    return _LANES[generation] * part * _PAYLOAD
 
 
 def name_link(members: pl.Expr, group_size: pl.Expr) -> pl.Expr:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support import exports
 from support.copies import exposed_for, hidden_for, transfer
 from support.rules import answers, assert_silent, assert_speaks
@@ -64,8 +66,12 @@ def test_pinned_memory(tmp_path: Path) -> None:
     assert_silent(exposed_for(tmp_path, 400, "Memcpy HtoD (Pinned -> Device)"), RULE)
 
 
-def test_pinned_copies_still_take_what_the_link_needs(tmp_path: Path) -> None:
-    """16 MiB in 3 ms on an RTX 2080 Ti, PCI Express 3: 15.75 × 256/282 GB/s leave 1.173 ms."""
+@pytest.mark.parametrize("runs", [1, 2])
+def test_pinned_copies_still_take_what_the_link_needs(tmp_path: Path, runs: int) -> None:
+    """16 MiB in 3 ms on an RTX 2080 Ti, PCI Express 3: 15.75 × 256/282 GB/s leave 1.173 ms.
+
+    A kernel that runs again hides it, twice 600 µs; one that runs once waits for what was sent.
+    """
     export = Export()
     export.add(
         "TARGET_INFO_GPU",
@@ -78,11 +84,15 @@ def test_pinned_copies_still_take_what_the_link_needs(tmp_path: Path) -> None:
     size, us = 16 << 20, 1_000
     export.api("cudaMemcpy", 0, 3_010 * us, 1)
     export.copy(1, 10 * us, 3_010 * us, 1, size, 0, 2)
-    export.api("cudaLaunchKernel", 3_020 * us, 3_025 * us, 2)
-    export.kernel("histogram", 3_030 * us, 3_630 * us, 2)
+    for run_ in range(runs):
+        at = (3_020 + 610 * run_) * us
+        export.api("cudaLaunchKernel", at, at + 5 * us, 2 + run_)
+        export.kernel("histogram", at + 10 * us, at + 610 * us, 2 + run_)
     (found,) = answers(exports.opened(tmp_path, export), RULE)
     assert found.gain_ns is not None
-    window, least = 3_620 * us, round(size * 282 / 256 / 15.75)
+    least = round(size * 282 / 256 / 15.75)
+    stays = least if runs == 1 else 0
     # The copy's call begins 10 µs before it, and returns 20 µs before the next one launches.
-    assert window - least - 20 * us - 2 <= found.gain_ns <= window - least
+    assert 3_000 * us - stays <= found.gain_ns <= 3_020 * us - stays
     assert any("their bytes take 1.173 ms" in line for line in found.evidence)
+    assert any("only in parts" in line for line in found.evidence) is (runs == 1)

@@ -8,9 +8,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import sightline
 from sightline.core.model.declare import Finding
+from support.exports import opened
 from support.rules import answers
+from synth_nsys import Export, gtid
 
 RULE = "hot-function"
 RECORDED = Path(__file__).with_name("recorded")
@@ -114,3 +118,37 @@ def test_a_library_without_names_is_told_by_who_calls_it(tmp_path: Path) -> None
     (found,) = answers(sightline.open(str(path)), RULE)
     assert "100.0 % is in [libc.so.6], called by count_spaces (count.c:8)" in found.summary
     assert "how often count_spaces calls it" in (found.fix or "")
+
+
+@pytest.mark.parametrize(("calls", "is_told"), [(12, True), (120, False)])
+def test_beside_a_handful_of_calls_samples_say_more(
+    tmp_path: Path, calls: int, is_told: bool
+) -> None:
+    """Under WSL2 a program's kernels may be lost; of hundreds of calls another rule speaks."""
+    export = Export()
+    for n in range(calls):
+        export.api("cudaLaunchKernel", 1_000_000 * n, 1_000_000 * n + 5_000, n + 1)
+    for n, name in enumerate(("initWith", "checkElements")):
+        symbol, module = export.text(name), export.text("/home/user/vectors")
+        export.add(
+            "SAMPLING_CALLCHAINS",
+            id=n + 1,
+            symbol=symbol,
+            module=module,
+            stackDepth=0,
+            kernelMode=0,
+        )
+    for n in range(100):
+        export.add(
+            "COMPOSITE_EVENTS",
+            id=1 if n < 80 else 2,
+            start=1_000_000 * n,
+            cpu=1,
+            threadState=1,
+            globalTid=gtid(7, 9),
+            cpuCycles=1_000,
+        )
+    found = answers(opened(tmp_path, export), RULE)
+    assert [f.summary for f in found if not f.abstained] == (
+        ["Of 100 samples in which a thread ran, 80.0 % is in initWith."] if is_told else []
+    )

@@ -172,6 +172,17 @@ def test_what_is_faster_than_a_first_version_of_a_well_known_algorithm(tmp_path:
     assert "cuBLAS" not in advise("ampere_sgemm_128x64_tn", tmp_path / "library")
 
 
+def test_four_blocks_are_said_before_the_algorithm(tmp_path: Path) -> None:
+    """Where few-blocks is not sure of its gain, this speaks first."""
+    shape = {"grid": [4, 1, 1], "block": [256, 1, 1]}
+    gpu = {"id": 0, "name": "NVIDIA GeForce RTX 3050 Ti Laptop GPU", "numSms": 20}
+    work = launched(0, kernel("matVecKernel", 10, 1_000, **shape))
+    (found,) = answers(opened(tmp_path, work, deviceProperties=[gpu]), RULE)
+    assert "16 of 20 multiprocessors have no block of it" in found.evidence
+    assert found.fix is not None
+    assert found.fix.startswith("divide its work into more blocks")
+
+
 def test_a_graph_that_is_one_operation_is_no_kernel_to_profile(tmp_path: Path) -> None:
     run = opened(tmp_path, [kernel("CUDA graph 1", 400 * i, 390) for i in range(10)])
     (found,) = answers(run, RULE)

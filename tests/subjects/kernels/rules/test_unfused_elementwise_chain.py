@@ -127,6 +127,19 @@ def test_one_with_nothing_behind_it_folds_alone(tmp_path: Path) -> None:
     )
 
 
+def test_operators_of_the_first_profiler_fold_too(tmp_path: Path) -> None:
+    """Its ranges on the device are operators, and no kernels."""
+    conv, norm, relu = "aten::cudnn_convolution", "aten::_batch_norm_impl_index", "aten::relu_"
+    assert_speaks(
+        run_norms(tmp_path, (conv, 300), (norm, 150), (conv, 300), (relu, 100), (conv, 150)),
+        RULE,
+        cost_ns=150_000,
+        gain_ns=150_000,
+        evidence=["1 × aten::_batch_norm_impl_index"],
+        fix="fuse_conv_bn_eval",
+    )
+
+
 @pytest.mark.parametrize(
     "work",
     [

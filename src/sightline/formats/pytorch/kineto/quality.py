@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sightline._native import Counted, Facts
 
 
-TORCH, XLA = "PyTorch profiler", "XLA"  # as `recordings.tool` has them
+TORCH, XLA, TF = "PyTorch profiler", "XLA", "TensorFlow timeline"  # as `recordings.tool` has them
 
 
 def check_quality(

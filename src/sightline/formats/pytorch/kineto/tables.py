@@ -124,7 +124,8 @@ def _split_tracks(
     found = found or tracks.find_named_tracks(hosts)
     if not found:
         return {}
-    apart = tracks.split_tracks(hosts, found, counted["thread_names"])._asdict()
+    names = counted["process_names"], counted["thread_names"]
+    apart = tracks.split_tracks(hosts, found, *names)._asdict()
     ops = apart["device_ops"]
     taken = {(track.pid, track.tid) for track in found}
     facts["host_rows"], facts["device_rows"] = apart["host_ops"].height, ops.height
@@ -382,6 +383,7 @@ def _threads(counted: Counted, facts: Facts) -> pl.DataFrame:
 
 # Who wrote a Chrome trace, by a process that only its traces have.
 _TOOLS = (
+    (re.compile(r"^/.*\b(?:[Cc][Pp][Uu]|[Gg][Pp][Uu]):\d+.* (?:Compute|Tensors)$"), checks.TF),
     (re.compile(r"^/(?:device|host):"), checks.XLA),
     (re.compile(r"^Ascend Hardware$"), "torch_npu"),
 )

@@ -1,8 +1,9 @@
 """Tracks of devices that a Chrome trace tells by the names of processes and threads.
 
 Kineto gives an event's category; other tools that write the same format name the process instead:
-JAX and XLA (`/device:GPU:0`, threads `Stream #7(Compute)`, or `XLA Ops` of a TPU), torch_npu
-(`Ascend Hardware`), PyTorch's profiler of before Kineto (`CUDA functions`). A tracer of one's own
+JAX and XLA (`/device:GPU:0`, threads `Stream #7(Compute)`, or `XLA Ops` of a TPU), TensorFlow's
+timeline (a process a stream, `/device:GPU:0/stream:20 Compute`), torch_npu (`Ascend Hardware`),
+PyTorch's profiler of before Kineto (`CUDA functions`). A tracer of one's own
 over CUPTI may write the names of the operations and nothing else.
 """
 
@@ -24,6 +25,18 @@ _STREAM = re.compile(r"\b[Ss]tream #?\s*(\d+)")
 # Lines of XLA's devices that hold work; all others frame it, or say once more what it was.
 _XLA_WORK = re.compile(r"^(?:Stream #\d+|(?:Async )?XLA Ops$)")
 _XLA_ASYNC = "Async XLA Ops"
+# TensorFlow's timeline (tensorflow/python/client/timeline.py, core/profiler's device tracer of 1.x
+# and 2.0): of each device a process for each stream; one for all streams and one for copies, which
+# hold the same once more; and one in which the executor starts the operators, on the host. An
+# operator's name may end in the number of its step.
+_TF_DEVICE = re.compile(
+    r"^(?:/job:\S*?)?/(?:device:)?(?i:gpu):(\d+)(?:/context#\d+)?/"
+    r"(?:stream[:#](?:(?P<stream>\d+)|all)\b\S*|memcpy) Compute$"
+)
+_TF_EXECUTOR = re.compile(
+    r"^/(?:job:\S*?/)?(?:device:)?(?i:cpu|gpu):\d+ Compute$|^/host:CPU Compute$"
+)
+_TF_STEP = r"#id=\d+#$"
 # Processes whose threads are streams, and what their name is a number of; the last is unitrace's,
 # of which an event was edited, or written by a version that its own reader does not know.
 _HARDWARE = re.compile(
@@ -61,25 +74,38 @@ class Track(NamedTuple):
     is_work: bool
     is_async: bool = False
     is_nested: bool = False  # operators within operators: what holds others is none of the work
+    stream_id: int | None = None  # where the process tells it, and not the thread
 
 
 def find_tracks(threads: list[tuple[int, int]], processes: _Names, names: _Threads) -> list[Track]:
     """The threads that are devices', by their names."""
     found = []
+    apart = _find_streams_apart(processes)
     for pid, tid in threads:
         process = processes.get(pid) or _OF_TEXT.get(pid, "")
         thread = names.get((pid, tid), "")
-        if device := _XLA_DEVICE.match(process):
+        if lane := _TF_DEVICE.match(process):
+            device_id = int(lane[1])
+            number = None if lane["stream"] is None else int(lane["stream"])
+            is_work = number is not None or device_id not in apart
+            found.append(Track(pid, tid, device_id, is_work, stream_id=number))
+        elif device := _XLA_DEVICE.match(process):
             is_work = bool(_XLA_WORK.match(thread))
             found.append(Track(pid, tid, int(device[1]), is_work, thread == _XLA_ASYNC))
         elif _HARDWARE.match(process):
             if _is_part(process, thread, processes):
                 continue
-            number = None if process.startswith("RANK") else re.search(r"\d+$", process)
-            place = int(number[0]) if number else 0
+            last = None if process.startswith("RANK") else re.search(r"\d+$", process)
+            place = int(last[0]) if last else 0
             nested = process == _FIRST_PROFILER
             found.append(Track(pid, tid, place, is_work=True, is_nested=nested))
     return found
+
+
+def _find_streams_apart(processes: _Names) -> set[int]:
+    """The devices of TensorFlow's timeline whose streams have a process each."""
+    told = (_TF_DEVICE.match(process) for process in processes.values())
+    return {int(name[1]) for name in told if name and name["stream"] is not None}
 
 
 def _is_part(process: str, thread: str, processes: _Names) -> bool:
@@ -130,10 +156,12 @@ class Split(NamedTuple):
     collectives: pl.DataFrame
 
 
-def split_tracks(host_ops: pl.DataFrame, tracks: list[Track], names: _Threads) -> Split:
+def split_tracks(
+    host_ops: pl.DataFrame, tracks: list[Track], processes: _Names, names: _Threads
+) -> Split:
     """Device work and what frames it, taken out of host ranges, which are nested anew."""
     listed = pl.DataFrame(
-        [(*track, _read_stream(track, names)) for track in tracks],
+        [(*track[:-1], _read_stream(track, names)) for track in tracks],
         schema=["pid", "tid", "device_id", "is_work", "is_async", "is_nested", "stream_id"],
         orient="row",
     )
@@ -144,7 +172,10 @@ def split_tracks(host_ops: pl.DataFrame, tracks: list[Track], names: _Threads) -
         placed = placed.with_columns(is_work=pl.col("is_work") & (~pl.col("is_nested") | works))
     is_device = pl.col("device_id").is_not_null()
     # A trace that has no categories leaves operators of PyTorch's first profiler without a layer.
-    layer = pl.when(pl.col("pid").is_in(list(_OF_CPU))).then(pl.lit("op")).otherwise("layer")
+    executors = {pid for pid, name in processes.items() if _TF_EXECUTOR.match(name)}
+    layer = (
+        pl.when(pl.col("pid").is_in([*_OF_CPU, *executors])).then(pl.lit("op")).otherwise("layer")
+    )
     hosts = placed.filter(~is_device).select(host_ops.columns).with_columns(layer=layer)
     opcode = pl.col("name").str.extract(_OPCODE, 1)
     base = opcode.str.strip_suffix("-start")
@@ -178,7 +209,8 @@ def split_tracks(host_ops: pl.DataFrame, tracks: list[Track], names: _Threads) -
     return Split(
         nest_ranges(hosts.drop("host_op_id", "parent_id", "depth", "subtree_end_id")),
         work.select(
-            "device_op_id", "device_id", "stream_id", "kind", "name", "start_ns", "end_ns",
+            "device_op_id", "device_id", "stream_id", "kind",
+            pl.col("name").str.replace(_TF_STEP, ""), "start_ns", "end_ns",
             copy_kind=pl.when(pl.col("kind") == "memcpy").then(direction),
         ),
         placed.filter(is_device & ~pl.col("is_work")).select(
@@ -209,5 +241,7 @@ def _find_innermost_work(ops: pl.DataFrame) -> list[int]:
 
 
 def _read_stream(track: Track, names: _Threads) -> int:
+    if track.stream_id is not None:
+        return track.stream_id
     found = _STREAM.search(names.get((track.pid, track.tid), ""))
     return int(found[1]) if found else track.tid

@@ -30,7 +30,7 @@ from sightline.replay.replay import remove_ops, select_calls_of, select_ops, sho
 from sightline.subjects.copies.link import LinkUse, find_fastest_rate, measure_link
 from sightline.subjects.copies.mapping import COPIES, maps_again
 from sightline.timeline.classes import COMPUTE, list_class
-from sightline.timeline.copies import ran_enough, select_copies
+from sightline.timeline.copies import ran_enough, runs_each_once, select_copies
 from sightline.timeline.host_ranges import measure_in_ranges
 from sightline.timeline.idle import list_system_waits
 
@@ -39,6 +39,7 @@ _SEND_ONCE = (
     "send it from or to pinned memory, or in parts while the GPU still computes; where host and "
     "GPU share their memory (integrated GPUs, APUs), do not copy at all"
 )
+_IN_PARTS = "each kernel ran once: what is sent hides behind computing only in parts"
 _MOST_ONCE = 2  # copies of one kind that are not loops's (ours)
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
@@ -141,13 +142,17 @@ def find_exposed_copies(
 def _keep_bytes(run: Run, found: Finding, link: LinkUse) -> Finding:
     """The finding about pageable copies: pinned ones still take their bytes' time on the link.
 
-    That hides behind kernels at best, which take as long as they take.
+    That hides behind kernels at best, which take as long as they take; behind none where each ran
+    once, and waits for what was sent.
     """
     if link.is_pinned or link.is_limit or not found.gain_ns:
         return found
     breakdown = run.ask("breakdown")
-    stays = max(0, link.least_ns - find_largest(breakdown, "compute_ns"))
+    once = runs_each_once(run)
+    stays = max(0, link.least_ns - (0 if once else find_largest(breakdown, "compute_ns")))
     gain = max(0, found.gain_ns - stays)
+    if once and stays:
+        found = replace(found, evidence=(*found.evidence, _IN_PARTS))
     share = 100 * gain / max(find_largest(breakdown, "window_ns"), 1)
     known = grade_severity(share) if stays else found.severity
     return replace(found, gain=Price(gain, "ns"), severity=known)

@@ -43,6 +43,7 @@ from sightline.core.model.run import Run
 from sightline.core.text import fit_text, name_file
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
+from sightline.timeline.call_windows import list_call_windows
 from sightline.timeline.host_functions import IDLE, WAIT, list_host_functions
 from sightline.timeline.host_parts import has_operators
 from sightline.timeline.hot_stacks import HotStacks, read_hot_stacks
@@ -53,7 +54,6 @@ RULE = Rule("hot-function", "Where the CPU's time goes")
 
 LEAST_PCT = 10.0
 LEAST_SAMPLES, LEAST_NS = 50, 200_000_000  # as many at 250 Hz, which samplers take at least
-LEAST_CALLS = 10  # a handful sets the runtime up (as for host-calls)
 _ANYONE = "see the threads"  # in the advice for a wait that may be for anything
 _UNNAMED = r"^(?:\[|0x)"  # a module, or an address
 _WIDTH = 72  # of a name: C++ writes whole types into some
@@ -62,8 +62,8 @@ _MOSTLY_PCT = 50.0  # the larger part is what a person wants to know of first
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
-    if run.rows("device_ops") or has_operators(run) or _calls_gpu(run):
-        return
+    if run.rows("device_ops") or has_operators(run) or list_call_windows(run).height:
+        return  # calls of a GPU's runtime say more than samples, unless they are a handful
     hot = read_hot_stacks(run)
     if hot is None or hot.total < (LEAST_NS if hot.unit == "ns" else LEAST_SAMPLES):
         return
@@ -80,12 +80,6 @@ def check(run: Run) -> Iterator[Finding]:
         yield _report_runtimes(hot, ran, runtimes)
     elif 100 * longest >= LEAST_PCT:
         yield _report_running(hot, ran, named.row(0, named=True))
-
-
-def _calls_gpu(run: Run) -> bool:
-    """Whether calls of a GPU's runtime were recorded, which say more than samples."""
-    layers = run.columns("host_ops", ["layer"]).get_column("layer").cast(pl.String)
-    return int(layers.is_in(["runtime", "driver"]).sum()) >= LEAST_CALLS
 
 
 def _sum_runtimes(run: Run) -> list[tuple[Runtime, float]]:

@@ -18,7 +18,10 @@ from sightline.timeline.kernel_kinds import CONVOLUTION, match_kind
 _INFERS = r"bn_fw_inf|BatchNormFwdInfer"
 # PyTorch's own (ATen/native/cuda/Normalization.cuh) has one kernel for both, which in training
 # comes behind the statistics of its input. Without a backward pass no weight has to stay by itself.
-_APPLIES, _COLLECTS = r"batch_norm_transform_input", r"batch_norm_collect_statistics"
+# On the device of its profiler of before Kineto run operators in place of kernels.
+_OPERATORS = r"^aten::(?:_batch_norm_impl_index|(?:cudnn_|miopen_|native_)?batch_norm)$"
+_APPLIES = rf"batch_norm_transform_input|{_OPERATORS}"
+_COLLECTS = r"batch_norm_collect_statistics"
 # What stands between it and the convolution: 1/√(variance + ε) of each channel, and conversions.
 _PREPARES = rf"batch_norm_calc_invstd|{CONVERSION}"
 _BACKWARD = r"(?i)bn_bw|batch_?norm_?(?:backward|bwd)"

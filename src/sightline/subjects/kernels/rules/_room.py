@@ -28,6 +28,25 @@ class LittleRoom:
     fix: str
 
 
+def find_few_blocks(run: Run, name: str) -> LittleRoom | None:
+    """How many multiprocessors a kernel of the program's own leaves without a block, where it does.
+
+    Where its gain is sure, few-blocks speaks first; else this is what to try first.
+    """
+    launches = list_filled(run).filter("own", pl.col("name") == name)
+    if launches.is_empty():
+        return None
+    row = pick_longest(launches)
+    empty = row["sm_count"] - row["blocks"]
+    if empty <= 0:
+        return None
+    return LittleRoom(
+        f"{format_count(empty)} of {format_several(row['sm_count'], 'multiprocessor')} have no "
+        "block of it",
+        "divide its work into more blocks than there are multiprocessors; then ",
+    )
+
+
 def find_little_room(run: Run, name: str) -> LittleRoom | None:
     """What keeps a multiprocessor from holding more of a kernel's warps, where it holds few.
 

@@ -53,8 +53,8 @@ from sightline.subjects.kernels.rules._launches import (
     list_filled,
     pick_longest,
 )
-from sightline.subjects.kernels.rules._passes import find_passes
-from sightline.subjects.kernels.rules._room import find_little_room
+from sightline.subjects.kernels.rules._passes import Passes, find_passes
+from sightline.subjects.kernels.rules._room import LittleRoom, find_few_blocks, find_little_room
 from sightline.subjects.kernels.rules._spills import find_spill
 from sightline.timeline.classes import is_communication
 from sightline.timeline.copies import is_too_little
@@ -105,7 +105,7 @@ def check(run: Run) -> Iterator[Finding]:
         told = f"{labels[name]} takes {format_pct(100 * first_ns / whole)} of the kernel time"
         told = f"{told}{_describe_launch(run, name)}."
     spill = None if moves else find_spill(run, name)
-    hint = None if moves else spill or find_little_room(run, name) or find_passes(run, name)
+    hint = None if moves else spill or _find_hint(run, name)
     chosen = choose_in_ncu(name)
     few = " -c 3" if chosen else ""
     profile = (
@@ -144,6 +144,11 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
     )
+
+
+def _find_hint(run: Run, name: str) -> LittleRoom | Passes | None:
+    """What its launches alone tell of a kernel: few blocks, few warps, passes over the data."""
+    return find_few_blocks(run, name) or find_little_room(run, name) or find_passes(run, name)
 
 
 def _describe_launch(run: Run, name: str) -> str:
