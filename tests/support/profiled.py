@@ -52,10 +52,12 @@ def profiled(
     return opened(folder, report([kernel]))
 
 
-def with_code(stall: str = "long_scoreboard", lines: bool = True, **more: Any) -> bytes:
+def with_code(
+    stall: str = "long_scoreboard", lines: bool = True, file: str = "scale.cu", **more: Any
+) -> bytes:
     """A kernel of four instructions on two lines, sampled at two of them."""
     places = [(0, 10), (16, 12)] if lines else []
-    binary = cubin("_Z5scalePf", [0x981, 0x221, 0x986, 0x94D], places, "scale.cu")
+    binary = cubin("_Z5scalePf", [0x981, 0x221, 0x986, 0x94D], places, file)
     sampled = f"smsp__pcsamp_warps_issue_stalled_{stall}"
     metrics = {
         "launch__function_pcs": (float(CODE), {0: CODE}),

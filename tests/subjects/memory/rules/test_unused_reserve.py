@@ -49,3 +49,19 @@ def test_what_the_peak_needed_is_not_unused(tmp_path: Path) -> None:
         fix="empty_cache()",
     )
     assert_silent(opened(tmp_path, after_a_step(850)), "unused-reserve")
+
+
+def test_a_phase_before_the_history_may_come_again(tmp_path: Path) -> None:
+    """700 of 750 bytes at the peak were there before it began: what took 1,000 was not recorded."""
+    late = snapshot(
+        [alloc(5000, 50, 1), *free(5000, 50, 2)],
+        [segment(0, (700, "active_allocated")), segment(5000, (300, "inactive"))],
+    )
+    assert_finds(
+        opened(tmp_path, late),
+        "unused-reserve",
+        cost_bytes=250,
+        gain_bytes=None,
+        evidence=["whether that phase recurs"],
+        fix="record the history first",
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sightline
 from sightline.core.model.run import Run
-from support.profiled import MEMORY, SM, TIME, opened
+from support.profiled import MEMORY, SM, TIME, opened, with_code
 from support.rules import assert_silent, assert_speaks
 from synth_ncu import Kernel, report
 
@@ -40,3 +40,17 @@ def test_ten_times_the_kernel_that_draws(tmp_path: Path) -> None:
 
 def test_kernels_that_draw(tmp_path: Path) -> None:
     assert_silent(run_of(tmp_path, (DRAW, 100_000.0)), RULE)
+
+
+def test_a_kernel_that_draws_as_well_keeps_its_own_pipes_time(tmp_path: Path) -> None:
+    """Most samples are in cuRAND's header; a fifth of the time doubles are computed."""
+    lit = {**LIT, "sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_elapsed": 20.0}
+    run = opened(tmp_path, with_code(file="curand_kernel.h", **lit, **{TIME: 1_000_000.0}))
+    assert_speaks(
+        run,
+        RULE,
+        cost_ns=800_000,
+        gain_ns=800_000,
+        evidence=["the fp64 pipe is needed for 20.0 %", "curand_kernel.h"],
+        fix="Philox",
+    )

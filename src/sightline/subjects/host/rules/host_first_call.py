@@ -35,45 +35,14 @@ from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
+from sightline.subjects.host.rules._first_call import list_first_calls
 
 RULE = Rule("host-first-call", "One call is most of the recording", over_time=True)
-
-_LAYERS = ["runtime", "driver", "mpi", "library"]
-_WAITS = r"(?i)synchronize|wait|recv|barrier|finalize|poll|join"
-_THREAD = ["rank", "pid", "tid"]
 
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one remark: of the thread whose call takes longest."""
-    if run.rows("device_ops") or not run.rows("host_ops"):
-        return
-    host = run.table("host_ops", [*_THREAD, "layer", "name", "start_ns", "end_ns"])
-    spans = host.group_by(_THREAD).agg(span=pl.col("end_ns").max() - pl.col("start_ns").min())
-    calls = host.filter(pl.col("layer").is_in(_LAYERS)).select(
-        *_THREAD, "name", "start_ns", ns=pl.col("end_ns") - pl.col("start_ns")
-    )
-    longest = (
-        calls.sort("ns", "start_ns", descending=[True, False])
-        .group_by(_THREAD, maintain_order=True)
-        .agg(pl.col("name", "ns", "start_ns").first())
-    )
-    same = [*_THREAD, "name"]
-    alike = (
-        calls.join(longest, on=same, suffix="_longest", nulls_equal=True)
-        .group_by(_THREAD)
-        .agg(n=(2 * pl.col("ns") >= pl.col("ns_longest")).sum())
-    )
-    alone = (
-        longest.join(spans, on=_THREAD, nulls_equal=True)
-        .join(alike, on=_THREAD, nulls_equal=True)
-        .filter(
-            2 * pl.col("ns") >= pl.col("span"),
-            pl.col("span") > 0,
-            pl.col("n") == 1,
-            ~pl.col("name").str.contains(_WAITS),
-        )
-        .sort("ns", *_THREAD, descending=[True, False, False, False])
-    )
+    alone = list_first_calls(run)
     if alone.is_empty():
         return
     first = alone.row(0, named=True)

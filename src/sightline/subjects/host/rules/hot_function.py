@@ -43,6 +43,7 @@ from sightline.core.model.run import Run
 from sightline.core.text import fit_text, name_file
 from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
+from sightline.subjects.host.rules._first_call import list_first_calls
 from sightline.timeline.call_windows import list_call_windows
 from sightline.timeline.host_functions import IDLE, WAIT, list_host_functions
 from sightline.timeline.host_parts import has_operators
@@ -62,7 +63,9 @@ _MOSTLY_PCT = 50.0  # the larger part is what a person wants to know of first
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding."""
-    if run.rows("device_ops") or has_operators(run) or list_call_windows(run).height:
+    if run.rows("device_ops") or has_operators(run):
+        return
+    if list_call_windows(run).height or list_first_calls(run).height:
         return  # calls of a GPU's runtime say more than samples, unless they are a handful
     hot = read_hot_stacks(run)
     if hot is None or hot.total < (LEAST_NS if hot.unit == "ns" else LEAST_SAMPLES):

@@ -21,8 +21,9 @@ Fix
     PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8 gives back by itself.
 
 False positives
-    A snapshot without a history, from between two steps: the next step uses the same segments
-    again. So this is a remark there, without a gain.
+    A snapshot without a history, from between two steps, or with one that began late: the next
+    step, or the phase before it, uses the same segments again. So this is a remark there, without
+    a gain.
 
 References
     PyTorch, "CUDA semantics", "Memory management" and "Optimizing memory usage".
@@ -35,6 +36,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
@@ -46,12 +48,17 @@ from sightline.subjects.memory.rules._shared import (
     select_device,
     write_share,
 )
+from sightline.subjects.memory.tensor_kinds import EARLIER
 
 RULE = Rule("unused-reserve", "Reserved memory that nothing uses")
 LEAST_PCT = 20.0
 _GIVE_BACK = (
     "torch.cuda.empty_cache() after the phase that needed it, or "
     "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"
+)
+_EARLIER = (
+    "the history begins behind a phase that took more: whether that phase recurs, and takes "
+    "these segments, is not known"
 )
 _RECORD = (
     "record the history first (torch.cuda.memory._record_memory_history() as the program begins), "
@@ -70,6 +77,7 @@ def check(run: Run) -> Iterator[Finding]:
         if not reserved or 100 * lost < LEAST_PCT * reserved:
             continue
         known = f", {format_bytes(peak)} at the peak" if peak is not None else ""
+        began_late = peak is not None and _begins_late(run, device, peak)
         yield build_finding(
             RULE,
             f"{format_bytes(lost)} on {name_device(device)} are in segments that nothing uses"
@@ -80,16 +88,17 @@ def check(run: Run) -> Iterator[Finding]:
                     f"{format_bytes(reserved)} reserved, "
                     f"{format_bytes(device['active_bytes'])} in use{known}",
                     *([] if known else _describe_segments(run, device)),
+                    *([_EARLIER] if began_late else []),
                 ],
                 where=locate_device(device),
             ),
             Advice(
-                fix=_GIVE_BACK if known else f"{_RECORD}; {_GIVE_BACK}",
+                fix=_GIVE_BACK if known and not began_late else f"{_RECORD}; {_GIVE_BACK}",
                 verify="sightline stats fragmentation AFTER: unused_bytes",
                 cause="the cache keeps what an earlier phase needed",
                 sources=("PyTorch, CUDA semantics: Memory management",),
             ),
-            price=price_part(lost, None if peak is None else lost, reserved, "bytes"),
+            price=price_part(lost, None if peak is None or began_late else lost, reserved, "bytes"),
             method="the segments without a block in use, which empty_cache() gives back",
             confidence="medium",
             severity="info",
@@ -116,6 +125,12 @@ def _find_peak(run: Run, device: dict[str, Any]) -> int | None:
         return None
     peaks = select_device(find_device_peaks(run), device)
     return None if peaks.is_empty() else int(peaks.item(0, "allocated_bytes"))
+
+
+def _begins_late(run: Run, device: dict[str, Any], peak: int) -> bool:
+    """Whether most of the peak was allocated before the history begins."""
+    blocks = select_device(run.ask("peak_blocks"), device)
+    return 2 * sum_column(blocks.filter(pl.col("kind") == EARLIER), "bytes") > peak
 
 
 def _leave(device: dict[str, Any], peak: int) -> int:

@@ -9,7 +9,8 @@ Why it hurts
 
 Evidence
     The kernel's name and signature, or its lines where curand_kernel.h has most samples; and what
-    it keeps busy. The time that remains is that of device memory, which holds the states.
+    it keeps busy. The time that remains is that of device memory, which holds the states; of a
+    kernel that draws as well, as its lines tell, that of the pipes that setting up has no use for.
 
 Threshold
     None of its own: what costs under 5 % of the profiled time is a note.
@@ -51,6 +52,7 @@ RULE = Rule(
 )
 _TIME = "gpu__time_duration.sum"
 _HEADER = "curand_kernel.h"
+_OF_DRAWING = {pipe: f"the {pipe} pipe" for pipe in ("fp64", "fp16", "xu", "tensor")}
 
 
 def _hit(case: Case) -> Hit | None:
@@ -58,7 +60,12 @@ def _hit(case: Case) -> Hit | None:
     by_line = case.hot_line is not None and case.hot_line.file.endswith(_HEADER)
     if not by_line and not pl.select(sets_up_generators(pl.lit(name))).item():
         return None
-    memory, busiest = case.use(DRAM), case.busiest
+    busiest = case.busiest
+    # Integers and loads are the set-up's: what else the kernel keeps busy is its own work.
+    others = {DRAM: DRAM} | ({} if not by_line else _OF_DRAWING)
+    needed = [
+        Limit(name, use) for unit, name in others.items() if (use := case.use(unit)) is not None
+    ]
     evidence = "the kernel sets up generators' states, which is not work of the program"
     if busiest is not None:
         evidence += f"; its busiest unit is {busiest.unit}, at {format_pct(busiest.pct)} of peak"
@@ -67,7 +74,7 @@ def _hit(case: Case) -> Hit | None:
         100.0,
         None,
         evidence,
-        next_limit=None if memory is None else Limit(DRAM, memory),
+        next_limit=max(needed, key=lambda limit: limit.pct, default=None),
         relieves_limit=True,
     )
 
