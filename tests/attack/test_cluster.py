@@ -33,7 +33,6 @@ from support.cluster_jobs import write_start
 from support.cluster_service import TOKENS, Own, run_service
 from support.remote_writing import write_request
 
-pytestmark = pytest.mark.timing
 ROUNDS = 3000 if CAMPAIGNS else 60
 FLOOD = 1000 if CAMPAIGNS else 100
 NOW = int(time.time())
@@ -323,6 +322,7 @@ def test_floods_of_jobs_and_series_are_refused(own: Own, monkeypatch: pytest.Mon
     assert own.ask("/write", "ingest", "POST", lines[29]).status == 204
 
 
+@pytest.mark.timing
 def test_floods_of_requests_that_are_refused(own: Own, tmp_path: Path) -> None:
     """Guessed tokens, and connections that say nothing: who has a token is still heard."""
     for n in range(FLOOD):
@@ -482,10 +482,10 @@ def test_a_line_takes_time_as_its_length(line: bytes) -> None:
     read, line = PointReader().read, line[:65_000]
     took = []
     for part in (line[: len(line) // 8], line):
-        began = time.perf_counter()
+        began = time.process_time()
         for _ in range(3):
             read(part, "c1")
-        took.append(time.perf_counter() - began)
+        took.append(time.process_time() - began)
     assert took[1] < 30 * took[0] + 0.05, took
 
 
@@ -544,6 +544,7 @@ def test_a_bare_cr_makes_no_header(own: Own) -> None:
     assert own.service.store.live_samples == 0
 
 
+@pytest.mark.timing
 def test_slow_bodies_of_nobody(own: Own) -> None:
     """As many connections as there are, each in the middle of a body: the next one is heard."""
     connection = own.connect()

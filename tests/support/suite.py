@@ -228,6 +228,8 @@ def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
 
 def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
     """Note with a test what this phase of it takes, for `--costs`; and what fixtures took."""
+    if item.config.getoption("--costs") is None:
+        return (yield)
     is_timed = item.get_closest_marker("timing") is not None
     read_time = time.monotonic if is_timed else read_processor_time
     made = item.config.stash[SHARED]
@@ -235,10 +237,9 @@ def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        if item.config.getoption("--costs") is not None:
-            spent = read_time() - begin - sum(seconds for _, seconds in made)
-            item.user_properties.append(("seconds", max(spent, 0.0)))
-            item.user_properties += [(_FIXTURE + name, seconds) for name, seconds in made]
+        spent = read_time() - begin - sum(seconds for _, seconds in made)
+        item.user_properties.append(("seconds", max(spent, 0.0)))
+        item.user_properties += [(_FIXTURE + name, seconds) for name, seconds in made]
         made.clear()
 
 
@@ -246,13 +247,14 @@ def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
+    if fixturedef.scope == "function" or request.config.getoption("--costs") is None:
+        return (yield)
     begin = read_processor_time()
     try:
         return (yield)
     finally:
-        if fixturedef.scope != "function":
-            spent = read_processor_time() - begin
-            request.config.stash[SHARED].append((name_fixture(fixturedef), spent))
+        spent = read_processor_time() - begin
+        request.config.stash[SHARED].append((name_fixture(fixturedef), spent))
 
 
 @pytest.hookimpl(wrapper=True)
