@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -251,3 +252,35 @@ def test_an_assertion_is_found_through_what_a_test_calls(tmp_path: Path) -> None
         "def test_last(\n    tmp_path,\n) -> None:\n    print(tmp_path)\n\n    len('assert')\n"
     )
     assert list(list_without(tmp_path / "test_a.py")) == ["test_empty", "test_last"]
+
+
+# What a test replaces belongs to the plan: a parameter, or a name without an underscore. Of the
+# names that others hide (the last two are pynvml's) these are left: fewer is better, more is not.
+HIDDEN_AND_PATCHED = 11
+PATCHED = re.compile(r"""\.setattr\(\s*(?:"[\w.]*\._[a-zA-Z]|[^,()"]+,\s*"_(?!_))""")
+
+
+def test_hidden_names_are_not_patched() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if path != Path(__file__)
+        for match in PATCHED.finditer(path.read_text("utf-8"))
+    ]
+    said = "\n".join(["make it a parameter or a public name; or, of fewer, lower the number", *found])
+    assert len(found) == HIDDEN_AND_PATCHED, said
+
+
+@pytest.mark.parametrize(
+    ("line", "is_hidden"),
+    [
+        ('monkeypatch.setattr(store, "_commit", f)', True),
+        ('patch.setattr(\n        kept.shelf, "_least", 1)', True),
+        ('monkeypatch.setattr("a.b._streams.WAIT_S", 1)', True),
+        ('monkeypatch.setattr(backends, "__path__", [])', False),
+        ('monkeypatch.setattr("a.b.MOST_S", 1)', False),
+        ('monkeypatch.setattr(store, "MOST", _few)', False),
+    ],
+)
+def test_which_patched_names_are_hidden(line: str, is_hidden: bool) -> None:
+    assert bool(PATCHED.search(line)) == is_hidden
