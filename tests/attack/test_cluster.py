@@ -306,8 +306,8 @@ def test_a_link_signs_nobody_in(own: Own) -> None:
 
 def test_floods_of_jobs_and_series_are_refused(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sender hears 503; who asks is answered, and what was there goes on."""
-    monkeypatch.setattr("sightline.cluster.store._MOST_JOBS", 20)
-    monkeypatch.setattr("sightline.cluster.store._MOST_SERIES", 20)
+    monkeypatch.setattr("sightline.cluster.store.MOST_JOBS", 20)
+    monkeypatch.setattr("sightline.cluster.store.MOST_SERIES", 20)
     jobs = [own.send_json("/api/jobs/start_job/", write_start(n, at=NOW)) for n in range(8, 38)]
     assert [reply.status for reply in jobs] == [201] * 19 + [503] * 11
     lines = [f"cpu_load,hostname=x{n} value=1".encode() for n in range(30)]
@@ -461,7 +461,7 @@ def test_points_are_bounded() -> None:
 
 
 def test_what_is_remembered_of_lines_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.cluster.points._CACHED_BYTES", 1_000_000)
+    monkeypatch.setattr("sightline.cluster.points.CACHED_BYTES", 1_000_000)
     reader = PointReader()
     for n in range(100):
         line = b"a,hostname=b,junk=%d%s value=1" % (n, b"x" * 60_000)
@@ -493,7 +493,7 @@ def test_a_job_said_to_have_begun_long_ago_is_bounded(
     own: Own, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """55 years on a grid of a second, of each metric: bounded for all of them together."""
-    monkeypatch.setattr("sightline.cluster.courses._MOST_OF_JOB", 100_000)
+    monkeypatch.setattr("sightline.cluster.courses.MOST_OF_JOB", 100_000)
     own.send_json("/api/jobs/start_job/", write_start(8, at=1))
     lines = [f"m{m},hostname=n1 value=1 {NOW - s}" for m in range(40) for s in (1, 2, 3)]
     assert own.ask("/write", "ingest", "POST", "\n".join(lines).encode()).status == 204

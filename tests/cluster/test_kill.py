@@ -23,7 +23,7 @@ import sys, threading, time
 from pathlib import Path
 from sightline.cluster import store as module
 from sightline.cluster.points import PointReader
-module._SCATTERED = 4
+module.SCATTERED = 4
 kept = module.Store(Path(sys.argv[1]))
 first, now = int(sys.argv[2]), int(sys.argv[3])
 lock = threading.Lock()
