@@ -112,7 +112,7 @@ def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
 def test_of_a_files_long_tests_a_sample_runs() -> None:
     """The shortest two fit into a second; the short ones and a campaign's run, too."""
     costs = {"a.py::test_a": 0.7, "a.py::test_b": 0.5, "a.py::test_c": 0.4, "a.py::test_sweep": 0.3}
-    costs |= {"a.py::test_short": 0.2, "b.py::test_longest": 9.0}
+    costs |= {"a.py::test_short": 0.05, "b.py::test_longest": 9.0}
     tests = [Case(name, *["campaign"] * name.endswith("sweep")) for name in costs]
     tests.append(Case("a.py::test_unknown"))
     chosen = choose_long(tests, costs, 1.0)
@@ -131,12 +131,12 @@ def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
     reports = [
         *(report(f"a.py::test_long[{n}]@group", 1.0 + n, 3) for n in range(3)),
         report("a.py::test_long[0]", 9.0, 3, "setup"),
-        *(report(f"a.py::test_short[{n}]", 0.1, 3) for n in range(3)),
+        *(report(f"a.py::test_short[{n}]", 0.05, 3) for n in range(3)),
         report("a.py::test_sampled[0]", 0.1, 30),
         report("a.py::test_one", 7.0, 1),
-        report("a.py::test_short_one", 0.2, 1),
+        report("a.py::test_short_one", 0.05, 1),
     ]
-    reports[0].user_properties += [("fixture a.py::long", 3.0), ("fixture a.py::short", 0.1)]
+    reports[0].user_properties += [("fixture a.py::long", 3.0), ("fixture a.py::short", 0.05)]
     write_costs(tmp_path / "costs.tsv", reports)
     assert read_costs(tmp_path / "costs.tsv") == {
         "a.py::long": 3.0,
@@ -203,7 +203,7 @@ def test_a_shared_fixture_counts_for_no_test_and_keeps_its_users_together(tmp_pa
         )
 
     items = [make("test_a", "long"), make("test_b", "short"), make("test_c", "long", "short")]
-    group_by_fixtures(items, {"a.py::long": 3.0, "a.py::short": 0.1})
+    group_by_fixtures(items, {"a.py::long": 3.0, "a.py::short": 0.05})
     assert [item.added for item in items] == [["a.py"], [], ["a.py"]]
 
 

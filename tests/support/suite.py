@@ -37,7 +37,7 @@ REPEATS = 2
 KEY = pytest.StashKey[float]()
 SHARED = pytest.StashKey[list[tuple[str, float]]]()  # fixtures that were made, and what they took
 COSTS = Path(__file__).parents[1] / "costs.tsv"
-LONG_S = 0.25  # a test that takes as much is long
+LONG_S = 0.1  # a test that takes as much is long
 _FIXTURE = "fixture "  # begins the name of a property: what making one took
 _LEAST_S = 0.5  # of functions that are not long those are noted whose cases take as much in all
 

@@ -350,8 +350,13 @@ def test_a_terminal_is_not_filled_with_folded_stacks(trace, monkeypatch):
 
 
 def end(code: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[str]:
-    """A process that lists the rules, once `code` has run in it, and how it ended."""
+    """A process that lists the rules, once `code` has run in it, and how it ended.
+
+    It hears interrupts, though a shell that started the tests in its background ignores them.
+    """
+    hears = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code = f"import sys, sightline.doors.cli.main as main\n{code}\nsys.exit(main.start())"
+    code = hears + code
     with subprocess.Popen(
         [sys.executable, "-c", code, "rules"], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
