@@ -90,7 +90,8 @@ bench: $(VENV)/.runtime ## reading speed and memory against a floor and a peer (
 
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.runtime ## mutated recordings through the compiled readers, with sanitizers (FUZZ_SECONDS)
-	@cmake -S . -B build/fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSIGHTLINE_SANITIZE=ON \
+	@cmake -S . -B build/fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" \
+	    -DSIGHTLINE_SANITIZE=ON \
 	    -DSIGHTLINE_PROGRAMS=ON >/dev/null
 	@cmake --build build/fuzz --target sightline-fuzz --parallel >/dev/null
 	@mkdir -p build/fuzz/inputs && for f in examples/*.json.gz examples/*/*.json.gz; do \

@@ -19,6 +19,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -51,6 +52,7 @@ FLOORS = (
 )
 MOST_ROOMS, MOST_CLIMBS = 15, 10
 _MODULE = re.compile(r"sightline(?:\.\w+)+")
+_QUOTED = re.compile(r"""["'}]sightline\b""")  # where a text, or a part of one, may be such a name
 
 Graph = dict[str, set[str]]
 
@@ -70,7 +72,10 @@ def _named_by_strings(module: str) -> Iterator[str]:
     path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     if not path.is_file():  # compiled
         return
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    if not _QUOTED.search(source):
+        return
+    tree = ast.parse(source)
     docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
     for node in ast.walk(tree):
         text = node.value if isinstance(node, ast.Constant) and id(node) not in docs else None
@@ -194,9 +199,9 @@ class Way:
             return
         if room not in self.rooms:
             self.rooms.append(room)
-        above = list(self._list_rooms_above(frame))
+        above = list(islice(self._list_rooms_above(frame), 2))
         # Whoever asked may be asked back: what it handed down is its own.
-        if above and _is_higher(room, above[0]) and room not in above[1:2]:
+        if above and _is_higher(room, above[0]) and room not in above[1:]:
             self.climbs.add((above[0], room))
 
     def _list_rooms_above(self, frame: FrameType) -> Iterator[str]:

@@ -33,6 +33,8 @@ LEAST_WORDS = 3
 _CODE = re.compile(
     r"\\[wdsbSn(]|\(\?|\]\(|\[\^|\)\?|^SELECT |^\s*(?:import|def|const) |=>|\{\{|</?\w+[ >]|;\n"
 )
+_TEXTS = (ast.Constant, ast.JoinedStr, ast.BinOp)
+_LEAVES = (ast.Name, ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\]|\\.)*)`')
 _VALUE = re.compile(r"\$\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 
@@ -63,17 +65,27 @@ def list_python_texts(path: Path) -> Iterator[str]:
     yield from _walk(tree)
 
 
-def _walk(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        return
-    if isinstance(node, ast.expr) and (text := _read_text(node)) is not None:
-        yield text
-        for part in ast.walk(node):
-            if isinstance(part, ast.FormattedValue):
-                yield from _walk(part.value)
-        return
-    for part in ast.iter_child_nodes(node):
-        yield from _walk(part)
+def _walk(first: ast.AST) -> Iterator[str]:
+    """The texts below a node, in order. A million nodes: a stack, and leaves are not looked at."""
+    waiting = [first]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, _TEXTS) and (text := _read_text(node)) is not None:
+            yield text
+            for part in ast.walk(node):
+                if isinstance(part, ast.FormattedValue):
+                    yield from _walk(part.value)
+            continue
+        below: list[ast.AST] = []
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                below += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, _LEAVES):
+                below.append(value)
+        waiting += reversed(below)
 
 
 def _read_text(node: ast.expr) -> str | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import shutil
+import symtable
 from pathlib import Path
 
 import pytest
@@ -154,9 +156,20 @@ def test_transcript(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("code", SNIPPETS)
 def test_python(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a program of the reader would have around it is given: a loader and a model."""
+    """What a program of the reader would have around it is given: a loader and a model.
+
+    All that it imports and assigns has a value then, and all files that it names exist.
+    """
     monkeypatch.chdir(folder)
-    exec(compile(code, "example", "exec"), {"loader": [[1.0], [2.0]], "model": sum})
+    names = {"loader": [[1.0], [2.0]], "model": sum}
+    exec(compile(code, "example", "exec"), names)
+    symbols = symtable.symtable(code, "example", "exec").get_symbols()
+    bound = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    assert bound
+    assert bound <= set(names)
+    texts = [n.value for n in ast.walk(ast.parse(code)) if isinstance(n, ast.Constant)]
+    files = [text for text in texts if isinstance(text, str) and re.fullmatch(r"[\w-]+\.\S+", text)]
+    assert [name for name in files if not (folder / name).exists()] == []
 
 
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from support.own_assertions import list_without
 from support.places import ROOT, TESTS
-from support.suite import choose_long, choose_sample, read_costs, write_costs
+from support.suite import (
+    choose_long,
+    choose_sample,
+    group_by_fixtures,
+    read_costs,
+    write_costs,
+)
 
 pytest.importorskip("pytest_rerunfailures")
 
@@ -104,7 +112,7 @@ def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
 def test_of_a_files_long_tests_a_sample_runs() -> None:
     """The shortest two fit into a second; the short ones and a campaign's run, too."""
     costs = {"a.py::test_a": 0.7, "a.py::test_b": 0.5, "a.py::test_c": 0.4, "a.py::test_sweep": 0.3}
-    costs |= {"a.py::test_short": 0.2, "b.py::test_longest": 9.0}
+    costs |= {"a.py::test_short": 0.05, "b.py::test_longest": 9.0}
     tests = [Case(name, *["campaign"] * name.endswith("sweep")) for name in costs]
     tests.append(Case("a.py::test_unknown"))
     chosen = choose_long(tests, costs, 1.0)
@@ -123,15 +131,80 @@ def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
     reports = [
         *(report(f"a.py::test_long[{n}]@group", 1.0 + n, 3) for n in range(3)),
         report("a.py::test_long[0]", 9.0, 3, "setup"),
-        *(report(f"a.py::test_short[{n}]", 0.1, 3) for n in range(3)),
+        *(report(f"a.py::test_short[{n}]", 0.05, 3) for n in range(3)),
         report("a.py::test_sampled[0]", 0.1, 30),
         report("a.py::test_one", 7.0, 1),
-        report("a.py::test_short_one", 0.2, 1),
+        report("a.py::test_short_one", 0.05, 1),
     ]
+    reports[0].user_properties += [("fixture a.py::long", 3.0), ("fixture a.py::short", 0.05)]
     write_costs(tmp_path / "costs.tsv", reports)
     assert read_costs(tmp_path / "costs.tsv") == {
+        "a.py::long": 3.0,
         "a.py::test_long": 2.0, "a.py::test_one": 7.0, "a.py::test_sampled": 0.1,
     }  # fmt: skip
+
+
+def test_of_what_did_not_run_the_cost_stays_while_it_is_there(tmp_path: Path) -> None:
+    """A sample leaves out what is long: forgotten, it would run the next time."""
+    kept = "tests/test_suite.py::test_of_what_did_not_run_the_cost_stays_while_it_is_there"
+    rows = (f"{kept}\t3.0", "tests/test_suite.py::test_gone\t4.0", "tests/test_gone.py::test\t5.0")
+    (tmp_path / "costs.tsv").write_text("\n".join(["function\tseconds a case", *rows, ""]))
+    write_costs(tmp_path / "costs.tsv", [])
+    assert read_costs(tmp_path / "costs.tsv") == {kept: 3.0}
+
+
+SHARING = """
+import pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    return sum(n * n for n in range(3_000_000))
+
+@pytest.fixture
+def own(shared):
+    return shared
+
+def test_first(own):
+    assert own
+
+def test_second(shared):
+    assert shared
+
+def test_alone():
+    pass
+"""
+
+
+def test_a_shared_fixture_counts_for_no_test_and_keeps_its_users_together(tmp_path: Path) -> None:
+    """Whoever comes first would pay for it, be left out by a sample, and leave it to the next."""
+    (tmp_path / "pyproject.toml").write_text(SETTINGS)
+    (tmp_path / "test_sharing.py").write_text(SHARING)
+    (tmp_path / "look.py").write_text(
+        "def pytest_runtest_logreport(report):\n"
+        "    if report.when == 'teardown':\n"
+        "        print('told', report.nodeid, [k for k, _ in report.user_properties])\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "look", "--costs=costs.tsv"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(tmp_path)])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    told = [line.split(" ", 2)[1:] for line in done.stdout.splitlines() if "told " in line]
+    assert len(told) == 3, done.stdout + done.stderr
+    marks = [name for name, keys in told if "'fixture test_sharing.py::shared'" in keys]
+    assert marks == ["test_sharing.py::test_first"]
+
+    def make(name: str, *fixtures: str) -> SimpleNamespace:
+        added: list[str] = []
+        return SimpleNamespace(
+            nodeid=f"a.py::{name}",
+            fixturenames=fixtures,
+            get_closest_marker=lambda _: None,
+            add_marker=lambda mark: added.append(mark.args[0]),
+            added=added,
+        )
+
+    items = [make("test_a", "long"), make("test_b", "short"), make("test_c", "long", "short")]
+    group_by_fixtures(items, {"a.py::long": 3.0, "a.py::short": 0.05})
+    assert [item.added for item in items] == [["a.py"], [], ["a.py"]]
 
 
 def test_what_has_not_begun_in_time_is_skipped_and_says_so(tmp_path: Path) -> None:
@@ -156,3 +229,63 @@ def test_the_last_lines_are_the_sums_and_each_repeat(monkeypatch: pytest.MonkeyP
         "failed        1",
         "repeats       2",
     ]
+
+
+def test_every_test_asserts_something() -> None:
+    """By itself, or through what it calls: a reader that returned nothing passes no test."""
+    files = sorted(TESTS.rglob("test_*.py"))
+    assert [f"{p.relative_to(ROOT)}: {name}" for p in files for name in list_without(p)] == []
+
+
+def test_an_assertion_is_found_through_what_a_test_calls(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "from functools import partial\n"
+        "from support.damage import survive_damage\n"
+        "from support.campaigns import sample\n"
+        "def judge(n):\n    assert n\n"
+        "judged = partial(judge, 1)\n"
+        "def test_plain():\n    assert 1\n"
+        "def test_called():\n    judged()\n"
+        "def test_imported(tmp_path):\n    survive_damage(len, tmp_path, '')\n"
+        "def test_empty():\n    sample([], 1)\n"
+        "TEXT = '''\ndef test_text():\n    pass\n'''\n"
+        "def test_last(\n    tmp_path,\n) -> None:\n    print(tmp_path)\n\n    len('assert')\n"
+    )
+    assert list(list_without(tmp_path / "test_a.py")) == ["test_empty", "test_last"]
+
+
+# What a test replaces belongs to the plan: a parameter, or a name without an underscore. Of the
+# names that others hide (the last two are pynvml's) these are left: fewer is better, more is not.
+HIDDEN_AND_PATCHED = 11
+PATCHED = re.compile(
+    r"""\.setattr\(\s*(?:"[\w.]*\._[a-zA-Z]|[\w.]*\._[a-zA-Z]\w*,|[^,()"]+,\s*"_(?!_))"""
+)
+
+
+def test_hidden_names_are_not_patched() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if path != Path(__file__)
+        for match in PATCHED.finditer(path.read_text("utf-8"))
+    ]
+    said = "\n".join(
+        ["make it a parameter or a public name; or, of fewer, lower the number", *found]
+    )
+    assert len(found) == HIDDEN_AND_PATCHED, said
+
+
+@pytest.mark.parametrize(
+    ("line", "is_hidden"),
+    [
+        ('monkeypatch.setattr(store, "_commit", f)', True),
+        ('patch.setattr(\n        kept.shelf, "_least", 1)', True),
+        ('monkeypatch.setattr("a.b._streams.WAIT_S", 1)', True),
+        ('monkeypatch.setattr(own.store._journal, "append", fail)', True),
+        ('monkeypatch.setattr(backends, "__path__", [])', False),
+        ('monkeypatch.setattr("a.b.MOST_S", 1)', False),
+        ('monkeypatch.setattr(store, "MOST", _few)', False),
+    ],
+)
+def test_which_patched_names_are_hidden(line: str, is_hidden: bool) -> None:
+    assert bool(PATCHED.search(line)) == is_hidden

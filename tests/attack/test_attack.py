@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).with_name("campaign.py")
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 def test_damaged_inputs_end_with_an_answer_or_a_message() -> None:
     # Of each kind its answers while it is whole are needed first, which takes longest.
-    seconds, most, every = (600, 1_000_000, 1) if CAMPAIGNS else (30, 6, 48)
+    seconds, most, every = (600, 1_000_000, 1) if CAMPAIGNS else (30, 6, 96)
     words = [sys.executable, str(PROGRAM), "--seconds", str(seconds), "--most", str(most)]
     done = subprocess.run(
         [

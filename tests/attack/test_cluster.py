@@ -33,7 +33,6 @@ from support.cluster_jobs import write_start
 from support.cluster_service import TOKENS, Own, run_service
 from support.remote_writing import write_request
 
-pytestmark = pytest.mark.timing
 ROUNDS = 3000 if CAMPAIGNS else 60
 FLOOD = 1000 if CAMPAIGNS else 100
 NOW = int(time.time())
@@ -307,8 +306,8 @@ def test_a_link_signs_nobody_in(own: Own) -> None:
 
 def test_floods_of_jobs_and_series_are_refused(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sender hears 503; who asks is answered, and what was there goes on."""
-    monkeypatch.setattr("sightline.cluster.store._MOST_JOBS", 20)
-    monkeypatch.setattr("sightline.cluster.store._MOST_SERIES", 20)
+    monkeypatch.setattr("sightline.cluster.store.MOST_JOBS", 20)
+    monkeypatch.setattr("sightline.cluster.store.MOST_SERIES", 20)
     jobs = [own.send_json("/api/jobs/start_job/", write_start(n, at=NOW)) for n in range(8, 38)]
     assert [reply.status for reply in jobs] == [201] * 19 + [503] * 11
     lines = [f"cpu_load,hostname=x{n} value=1".encode() for n in range(30)]
@@ -323,6 +322,7 @@ def test_floods_of_jobs_and_series_are_refused(own: Own, monkeypatch: pytest.Mon
     assert own.ask("/write", "ingest", "POST", lines[29]).status == 204
 
 
+@pytest.mark.timing
 def test_floods_of_requests_that_are_refused(own: Own, tmp_path: Path) -> None:
     """Guessed tokens, and connections that say nothing: who has a token is still heard."""
     for n in range(FLOOD):
@@ -461,7 +461,7 @@ def test_points_are_bounded() -> None:
 
 
 def test_what_is_remembered_of_lines_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sightline.cluster.points._CACHED_BYTES", 1_000_000)
+    monkeypatch.setattr("sightline.cluster.points.CACHED_BYTES", 1_000_000)
     reader = PointReader()
     for n in range(100):
         line = b"a,hostname=b,junk=%d%s value=1" % (n, b"x" * 60_000)
@@ -482,10 +482,10 @@ def test_a_line_takes_time_as_its_length(line: bytes) -> None:
     read, line = PointReader().read, line[:65_000]
     took = []
     for part in (line[: len(line) // 8], line):
-        began = time.perf_counter()
+        began = time.process_time()
         for _ in range(3):
             read(part, "c1")
-        took.append(time.perf_counter() - began)
+        took.append(time.process_time() - began)
     assert took[1] < 30 * took[0] + 0.05, took
 
 
@@ -493,7 +493,7 @@ def test_a_job_said_to_have_begun_long_ago_is_bounded(
     own: Own, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """55 years on a grid of a second, of each metric: bounded for all of them together."""
-    monkeypatch.setattr("sightline.cluster.courses._MOST_OF_JOB", 100_000)
+    monkeypatch.setattr("sightline.cluster.courses.MOST_OF_JOB", 100_000)
     own.send_json("/api/jobs/start_job/", write_start(8, at=1))
     lines = [f"m{m},hostname=n1 value=1 {NOW - s}" for m in range(40) for s in (1, 2, 3)]
     assert own.ask("/write", "ingest", "POST", "\n".join(lines).encode()).status == 204
@@ -544,6 +544,7 @@ def test_a_bare_cr_makes_no_header(own: Own) -> None:
     assert own.service.store.live_samples == 0
 
 
+@pytest.mark.timing
 def test_slow_bodies_of_nobody(own: Own) -> None:
     """As many connections as there are, each in the middle of a body: the next one is heard."""
     connection = own.connect()

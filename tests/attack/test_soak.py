@@ -22,7 +22,7 @@ from support.campaigns import CAMPAIGNS
 
 PROGRAM = Path(__file__).with_name("soak.py")
 MINUTE = 60_000_000_000
-LONG = 400 if CAMPAIGNS else 120  # rounds
+LONG = 400 if CAMPAIGNS else 60  # rounds
 
 
 def seal_nothing(folder: Path, ended: Sequence[Path]) -> None:

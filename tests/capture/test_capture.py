@@ -183,11 +183,11 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with run_node(tmp_path / "n", reduce=keep_raw) as node:
         node.start(rank=0)
         node.wait_for(1)
-        monkeypatch.setattr(node.shelf, "_least_free", 1 << 60)
+        monkeypatch.setattr(node.shelf, "least_free", 1 << 60)
         with pytest.raises(RequestError, match="no node began") as caught:
             record(node, tmp_path / "out")
         assert "there is no room for a capture" in str(caught.value.why)
-        monkeypatch.setattr(node.shelf, "_least_free", 0)
+        monkeypatch.setattr(node.shelf, "least_free", 0)
 
         def fill(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
@@ -283,7 +283,7 @@ def test_nothing_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 def test_programs_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon that is not root's neither lists them nor tells them to write a file."""
     with run_node(tmp_path / "n", reduce=keep_raw) as node:
-        monkeypatch.setattr(node.keeper, "_user", 12_345)
+        monkeypatch.setattr(node.keeper, "user", 12_345)
         node.start(rank=0)
         time.sleep(0.3)
         assert node.keeper.list_listeners() == []

@@ -65,9 +65,8 @@ def test_other_tokens_and_late_ones() -> None:
 def test_a_flood_by_who_knows_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered is bounded, and forgotten when it could not come again anyway."""
     now = 1000.0
-    monkeypatch.setattr("sightline.capture.signing._MOST", 3)
     monkeypatch.setattr("sightline.capture.signing.time.time", lambda: now)
-    verifier = Verifier(TOKEN, now=lambda: now)
+    verifier = Verifier(TOKEN, now=lambda: now, most=3)
     for _ in range(3):
         assert verifier.find_problem(*ASKED, sign_request(TOKEN, *ASKED, b""), b"") is None
     signed = sign_request(TOKEN, *ASKED, b"")

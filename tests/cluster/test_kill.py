@@ -11,22 +11,19 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from sightline.cluster.search import Search, Wanted
 from sightline.cluster.store import Store
 from support.campaigns import CAMPAIGNS
 from support.cluster_jobs import NOW, read_values
 
-pytestmark = pytest.mark.timing
-KILLS = 60 if CAMPAIGNS else 6
+KILLS = 60 if CAMPAIGNS else 4
 # Writes points and jobs by two threads with a checkpoint each 30 ms, and says what came back.
 CHILD = """
 import sys, threading, time
 from pathlib import Path
 from sightline.cluster import store as module
 from sightline.cluster.points import PointReader
-module._SCATTERED = 4
+module.SCATTERED = 4
 kept = module.Store(Path(sys.argv[1]))
 first, now = int(sys.argv[2]), int(sys.argv[3])
 lock = threading.Lock()

@@ -136,7 +136,7 @@ def test_files_of_a_checkpoint_that_did_not_end_are_not_read(tmp_path, monkeypat
 
 
 def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
-    monkeypatch.setattr(store, "_SCATTERED", 3)
+    monkeypatch.setattr(store, "SCATTERED", 3)
     for number in range(9):
         start(kept, number)
         stop(kept, number)
@@ -149,7 +149,7 @@ def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
 
 def test_a_kill_before_replaced_files_are_removed_counts_no_job_twice(kept, monkeypatch, tmp_path):
     """Each checkpoint as a kill leaves it right behind its commit, with all files still there."""
-    monkeypatch.setattr(store, "_SCATTERED", 3)
+    monkeypatch.setattr(store, "SCATTERED", 3)
     drop, killed = Journal.drop, []
 
     def copy_and_drop(journal: Journal, number: int) -> None:
@@ -310,11 +310,11 @@ def test_one_service_a_folder(kept):
 
 
 def test_too_much_that_cannot_be_written_is_refused(kept, monkeypatch):
-    monkeypatch.setattr(store, "_MOST_UNSAVED", 10)
+    monkeypatch.setattr(store, "MOST_UNSAVED", 10)
     with pytest.raises(FullError):
         push(kept, ("n1",), 20)
-    monkeypatch.setattr(store, "_MOST_UNSAVED", 10**6)
-    monkeypatch.setattr(store, "_MOST_SERIES", 1)
+    monkeypatch.setattr(store, "MOST_UNSAVED", 10**6)
+    monkeypatch.setattr(store, "MOST_SERIES", 1)
     with pytest.raises(FullError):
         push(kept, ("n1", "n2"), 1)
     assert read_values(kept) == {}
@@ -322,7 +322,7 @@ def test_too_much_that_cannot_be_written_is_refused(kept, monkeypatch):
 
 def test_more_jobs_than_any_cluster_runs_are_refused(kept, monkeypatch):
     """Also of those that ended and wait for a checkpoint, and of a few that are very large."""
-    monkeypatch.setattr(store, "_MOST_JOBS", 2)
+    monkeypatch.setattr(store, "MOST_JOBS", 2)
     start(kept, 1)
     start(kept, 2)
     stop(kept, 1)
@@ -330,12 +330,12 @@ def test_more_jobs_than_any_cluster_runs_are_refused(kept, monkeypatch):
         start(kept, 3)
     kept.checkpoint()
     start(kept, 3)
-    monkeypatch.setattr(store, "_MOST_JOBS", 100)
-    monkeypatch.setattr(store, "_MOST_JOB_BYTES", 3000)
+    monkeypatch.setattr(store, "MOST_JOBS", 100)
+    monkeypatch.setattr(store, "MOST_JOB_BYTES", 3000)
     start(kept, 4)
     with pytest.raises(FullError):
         start(kept, 5, hosts=[f"node{n}" for n in range(200)])
-    monkeypatch.setattr(store, "_MOST_ENDED", 0)
+    monkeypatch.setattr(store, "MOST_ENDED", 0)
     assert not kept.is_heavy
     stop(kept, 4)
     assert kept.is_heavy

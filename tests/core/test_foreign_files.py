@@ -262,7 +262,7 @@ def test_links_among_a_servers_traces_are_not_copied(
             (place / "a.json").symlink_to(tmp_path / "secret.json")
             (place / "c").symlink_to(tmp_path)
 
-    monkeypatch.setattr(server, "_post", post)
+    monkeypatch.setattr(server, "tell_profiler", post)
     copies = server.record_server("vllm", "http://127.0.0.1:9", run, 0, place, lambda text: None)
     assert [copy.name for copy in copies] == ["server-0.json"]
     assert (run / "server-0.json").read_text() == "{}"

@@ -144,7 +144,7 @@ def test_findings_of_a_world_have_its_words(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One recording of many problems, read as each world in turn."""
-    monkeypatch.setattr(worlds, "_read", lambda run: world)
+    monkeypatch.setattr(worlds, "read_recorded", lambda run: world)
     export = Export()
     for i in range(40):
         at = 100_000 * i

@@ -150,7 +150,7 @@ def test_no_worker_is_left(tmp_path: Path) -> None:
 )
 def test_what_is_not_there(folder: Path, monkeypatch, words: tuple[str, ...], what: str) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("sightline.fleet.cluster._ANSWER_S", 0.5)
+    monkeypatch.setattr("sightline.fleet.cluster.ANSWER_S", 0.5)
     outcome = sightline("ranks", folder, *words)
     assert outcome.code == 2
     assert what in outcome.err

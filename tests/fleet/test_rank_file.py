@@ -71,10 +71,20 @@ def test_nothing_of_it(held: RankFile) -> None:
 
 
 def test_damaged_anywhere(held: RankFile) -> None:
+    """Either refused, with the reason, or rows that fit together and can be written again."""
     rng, whole = random.Random(7), write_ranks(held)
+    refused = 0
     for _ in range(150):
-        _, made = damage(whole, rng, whole)
+        kind, made = damage(whole, rng, whole)
         try:
-            read_ranks(made, "x")
-        except DamagedError:
+            again = read_ranks(made, "x")
+        except DamagedError as error:
+            assert error.why, kind
+            refused += 1
             continue
+        assert len(again.ranks) <= len(held.ranks), kind
+        for (_, rank), (_, rank_again) in zip(
+            again.ranks, read_ranks(write_ranks(again), "x").ranks, strict=True
+        ):
+            assert rank_again.rows.equals(rank.rows), kind
+    assert 0 < refused <= 150

@@ -72,9 +72,16 @@ def test_every_truncation(golden, tmp_path):
             assert kinds & {"damaged", "damaged_parts", "no_kernels"}
 
 
+def count_kernels(found) -> int:
+    """Those that were read; none of what is refused."""
+    return found.tables["profiled_kernels"].height if found else 0
+
+
 @given(at=st.integers(0, len(GOLDEN) - 1), byte=st.integers(0, 255))
 def test_any_byte_changed(at, byte, tmp_path):
-    read(ncu_rep, GOLDEN[:at] + bytes([byte]) + GOLDEN[at + 1 :], tmp_path)
+    found = read(ncu_rep, GOLDEN[:at] + bytes([byte]) + GOLDEN[at + 1 :], tmp_path)
+    assert count_kernels(found) <= 1
+    assert count_kernels(found) == 1 or byte != GOLDEN[at], "unchanged, it has a kernel"
 
 
 @given(flips=st.lists(st.tuples(st.integers(0, len(SEVERAL) - 1), st.integers(0, 7)), max_size=30))
@@ -82,17 +89,20 @@ def test_many_bits_flipped(flips, tmp_path):
     data = bytearray(SEVERAL)
     for at, bit in flips:
         data[at] ^= 1 << bit
-    read(ncu_rep, bytes(data), tmp_path)
+    kernels = count_kernels(read(ncu_rep, bytes(data), tmp_path))
+    assert kernels <= 5
+    assert kernels == 5 or data != SEVERAL, "unchanged, it has them all"
 
 
 @given(at=st.integers(4, len(GOLDEN) - 4), length=st.sampled_from([0, 2**31 - 1, 2**32 - 1]))
 def test_hostile_lengths(at, length, tmp_path):
-    read(ncu_rep, GOLDEN[:at] + struct.pack("<I", length) + GOLDEN[at + 4 :], tmp_path)
+    found = read(ncu_rep, GOLDEN[:at] + struct.pack("<I", length) + GOLDEN[at + 4 :], tmp_path)
+    assert count_kernels(found) <= 1
 
 
 @given(data=st.binary(max_size=300))
 def test_anything_behind_the_magic(data, tmp_path):
-    read(ncu_rep, b"NVR\0" + data, tmp_path)
+    assert count_kernels(read(ncu_rep, b"NVR\0" + data, tmp_path)) == 0
 
 
 def test_attributes_of_the_wrong_type_are_left_out(tmp_path):
@@ -128,7 +138,13 @@ def test_memory_is_bounded_by_the_file(tmp_path):
 
 @given(at=st.integers(0, len(TABLE)), patch=st.binary(max_size=4))
 def test_a_csv_cut_and_patched(at, patch, tmp_path):
-    read(ncu_csv, TABLE[:at] + patch + TABLE[at + 1 :], tmp_path)
+    """What breaks neither a line nor a quotation leaves the other lines."""
+    found = read(ncu_csv, TABLE[:at] + patch + TABLE[at + 1 :], tmp_path)
+    rows = found.tables["kernel_metrics"].height if found else 0
+    breaks = b'"\r\n\0'
+    is_inside = at > TABLE.index(b"\n") and not set(patch + TABLE[at : at + 1]) & set(breaks)
+    assert rows >= is_inside  # of lines that say the same there is one row
+    assert rows <= 3 + patch.count(b"\n") + patch.count(b"\r")
 
 
 def test_every_truncation_of_a_csv(tmp_path):

@@ -853,7 +853,7 @@ def test_columns_of_one_value_are_not_written_but_read(
         return run, [run.table(n) for n in ("device_ops", "host_ops")], answer_query(run, query)
 
     _, tables, rows = seen("whole")
-    monkeypatch.setattr(nsys_tables, "_LARGE_ROWS", 1)
+    monkeypatch.setattr(nsys_tables, "LARGE_ROWS", 1)
     run, again, rows_again = seen("large")
     for one, other in zip([*tables, rows], [*again, rows_again], strict=True):
         assert_frame_equal(one, other)

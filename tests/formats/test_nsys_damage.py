@@ -179,7 +179,7 @@ STREAM = bytes(range(256)) * 8
 
 def test_a_stream_without_its_importer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sightline.formats.nvidia.qdstrm._PLACES", ())
+    monkeypatch.setattr("sightline.formats.nvidia.qdstrm.PLACES", ())
     path = tmp_path / "train.qdstrm"
     path.write_bytes(STREAM)
     with pytest.raises(sightline.InputError) as caught:

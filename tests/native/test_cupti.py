@@ -565,6 +565,16 @@ def test_ranks_that_are_not_asked_for(first: Built, tmp_path: Path) -> None:
         play(first, tmp_path / "b", RANK="1", WORLD_SIZE="4", SIGHTLINE_CUPTI_RANKS="0,2")
 
 
+def test_a_thread_that_lost_its_core_between_two_clocks_moves_no_time(
+    first: Built, tmp_path: Path
+) -> None:
+    """Of a recording that was cut off there is one comparison of clocks: its quickest reading."""
+    outcome = play(first, tmp_path, "launch=50", MOCK_LATE_CLOCKS="3")
+    apart = outcome.file.frame("clocks").select(pl.col("realtime") - pl.col("cupti")).to_series()
+    assert apart.len() >= 2
+    assert apart.max() < 15_000_000  # the first three readings lie 20 ms apart
+
+
 def test_a_full_disk_ends_the_recording_not_the_program(first: Built, tmp_path: Path) -> None:
     """A limit on the size of files stands in for it."""
     command = f"ulimit -f 100; trap '' XFSZ; exec {first.program} launch=50000"

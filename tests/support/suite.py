@@ -4,9 +4,13 @@
 take `--sample` seconds, evenly spread, and of a file's tests that are long each (from LONG_S on) as
 many as take `--long` seconds, the shortest first; one at least of each. `make sweep` runs all, and
 so does pytest by itself. `--costs=tests/costs.tsv` writes that file anew from what ran, a sample
-included. Costs are seconds of processor time, with set-up and started programs: a busy machine
-changes them little. Of tests marked `timing`, which wait while all cores idle, they are seconds on
-the wall.
+included; of what did not run, and still is there, the row stays. Costs are seconds of processor
+time, with set-up and started programs: a busy machine changes them little. Of tests marked
+`timing`, which wait while all cores idle, they are seconds on the wall.
+
+What several tests share (a fixture of a module) has a row of its own and counts for none of them:
+it would count for whichever comes first, which a sample would leave out, and the next would pay.
+Tests of a file that share what is long stay on one worker, or each worker would make it.
 
 Tests marked `timing` rest on time, scheduling, a port or a free core, so they come after all others
 and may be repeated twice; `scripts/run_tests.py` runs them one at a time. No other test may be
@@ -31,8 +35,10 @@ from support.processor_time import read_processor_time
 
 REPEATS = 2
 KEY = pytest.StashKey[float]()
+SHARED = pytest.StashKey[list[tuple[str, float]]]()  # fixtures that were made, and what they took
 COSTS = Path(__file__).parents[1] / "costs.tsv"
-LONG_S = 0.25  # a test that takes as much is long
+LONG_S = 0.1  # a test that takes as much is long
+_FIXTURE = "fixture "  # begins the name of a property: what making one took
 _LEAST_S = 0.5  # of functions that are not long those are noted whose cases take as much in all
 
 
@@ -48,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[KEY] = time.monotonic()
+    config.stash[SHARED] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -63,6 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         keep_chosen(config, items, choose_sample(items, costs, seconds))
     if (seconds := config.getoption("--long")) is not None and not CAMPAIGNS:
         keep_chosen(config, items, choose_long(items, costs, seconds))
+    group_by_fixtures(items, costs)
     # Tests of one group keep one worker busy: at the end, the other cores would wait for it.
     items.sort(
         key=lambda item: (
@@ -89,6 +97,21 @@ def pytest_collection_finish() -> None:
 def name_function(case: str) -> str:
     """The test function of a case."""
     return case.split("[")[0].split("@")[0]
+
+
+def name_fixture(definition: pytest.FixtureDef[object]) -> str:
+    """What the row of a fixture is called: its file's path, and its name."""
+    return f"{definition.baseid}::{definition.argname}"
+
+
+def group_by_fixtures(items: Iterable[pytest.Item], costs: dict[str, float]) -> None:
+    """Keep on one worker the tests of a file that share a fixture of it which is long to make."""
+    shared = {name for name, cost in costs.items() if cost >= LONG_S}
+    for item in items:
+        file = item.nodeid.split("::")[0]
+        used = {f"{file}::{name}" for name in getattr(item, "fixturenames", ())}
+        if used & shared and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(file))
 
 
 def keep_chosen(
@@ -162,35 +185,76 @@ def read_costs(path: Path) -> dict[str, float]:
     return {name: float(cost) for name, cost in (line.split("\t") for line in lines)}
 
 
+def is_there(name: str) -> bool:
+    """Whether the tests still have a function, or a fixture, of the name of a row."""
+    file, _, function = name.partition("::")
+    path = COSTS.parents[1] / file
+    return path.is_file() and f"def {function.split('::')[-1]}(" in path.read_text("utf-8")
+
+
 def write_costs(path: Path, reports: Iterable[pytest.TestReport]) -> None:
-    """What a case of each function takes, in seconds, where it is long or all its cases are."""
+    """What a case of each function takes, in seconds, where it is long or all its cases are.
+
+    And what a shared fixture takes that is long. Of a function that did not run the row stays.
+    """
     spent: dict[str, list[float]] = defaultdict(list)
     cases: dict[str, int] = {}
+    shared: dict[str, list[float]] = defaultdict(list)
     for report in reports:
         if report.when == "call":
             name = name_function(report.nodeid)
             told = report.user_properties
             spent[name].append(sum(float(str(value)) for key, value in told if key == "seconds"))
             cases[name] = next(int(str(value)) for key, value in told if key == "cases")
-    means = {name: sum(each) / len(each) for name, each in sorted(spent.items())}
-    rows = [
-        f"{name}\t{mean:.3f}"
+            for key, value in told:
+                if key.startswith(_FIXTURE):
+                    shared[key.removeprefix(_FIXTURE)].append(float(str(value)))
+    means = {name: sum(each) / len(each) for name, each in spent.items()}
+    kept = {
+        name: cost
+        for name, cost in read_costs(path).items()
+        if name not in means and name not in shared and is_there(name)
+    }
+    long = {
+        name: mean
         for name, mean in means.items()
         if mean >= LONG_S or (mean * cases[name] >= _LEAST_S and cases[name] > 1)
-    ]
+    }
+    made = {name: sum(each) / len(each) for name, each in shared.items()}
+    fixtures = {name: mean for name, mean in made.items() if mean >= LONG_S}
+    rows = [f"{name}\t{cost:.3f}" for name, cost in sorted({**kept, **long, **fixtures}.items())]
     path.write_text("\n".join(["function\tseconds a case", *rows, ""]), encoding="utf-8")
 
 
 def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
-    """Note with a test what this phase of it takes, for `--costs`."""
+    """Note with a test what this phase of it takes, for `--costs`; and what fixtures took."""
+    if item.config.getoption("--costs") is None:
+        return (yield)
     is_timed = item.get_closest_marker("timing") is not None
     read_time = time.monotonic if is_timed else read_processor_time
+    made = item.config.stash[SHARED]
     begin = read_time()
     try:
         return (yield)
     finally:
-        if item.config.getoption("--costs") is not None:
-            item.user_properties.append(("seconds", read_time() - begin))
+        spent = read_time() - begin - sum(seconds for _, seconds in made)
+        item.user_properties.append(("seconds", max(spent, 0.0)))
+        item.user_properties += [(_FIXTURE + name, seconds) for name, seconds in made]
+        made.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    if fixturedef.scope == "function" or request.config.getoption("--costs") is None:
+        return (yield)
+    begin = read_processor_time()
+    try:
+        return (yield)
+    finally:
+        spent = read_processor_time() - begin
+        request.config.stash[SHARED].append((name_fixture(fixturedef), spent))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -249,7 +249,7 @@ def test_the_same_recording_gives_the_same_page():
 def test_without_the_page_the_error_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.undo()
     trace = traces.write(tmp_path, [traces.kernel("k", 0, 5)])
-    monkeypatch.setattr("sightline.core.installation._ASSETS", tmp_path)
+    monkeypatch.setattr("sightline.core.installation.ASSETS", tmp_path)
     outcome = sightline("report", trace, "-o", tmp_path / "r.html")
     assert outcome.code == 2
     assert "-o report.md" in outcome.err

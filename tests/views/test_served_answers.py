@@ -398,7 +398,7 @@ def test_a_large_runs_panels_are_made_apart_once_and_say_the_same(run, index, mo
         assert made == wanted_text
     assert not fresh._tables  # nothing was read here
     assert not asked.panels._texts  # nor is held
-    monkeypatch.setattr(panels.Panels, "_make", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr(panels.Panels, "make_text", lambda *_: pytest.fail("made again"))
     again = service.Service(door.open(str(run.parts[0].store)), index)
     assert again.panels.find("kernels") == asked.panels.find("kernels")
 
@@ -421,7 +421,7 @@ def test_a_report_of_large_tables_is_the_same(run, monkeypatch):
 
 def test_a_panels_process_that_is_ended_is_said_to_be(run, index, monkeypatch):
     monkeypatch.setattr(panels, "HELD_BYTES", 0)
-    monkeypatch.setattr(panels, "_answer_apart", _end_at_once)
+    monkeypatch.setattr(panels, "answer_apart", _end_at_once)
     with pytest.raises(RequestError, match="ended before it was done: most often the system"):
         service.Service(run, index).answer("panel", {"name": "idle"})
 

@@ -32,7 +32,7 @@ from sightline.record.collect.kineto_door import LATE_S, POLL_S, WARM_UP_S
 
 _ASKED = 4  # times, for a clock
 _TRACE = re.compile(r"(?:rank|proc)[\w-]{1,100}\.torch-0\.json(?:\.gz)?")  # names are the nodes'
-_PERIOD_S = 0.25  # between two questions how far a node is
+PERIOD_S = 0.25  # between two questions how far a node is
 # Behind the end of what is recorded: Kineto writes, the node reduces (node.TRACE_S and more).
 _MOST_S = 900.0
 MOST_FETCHED = 512 << 20  # bytes of traces that come by themselves
@@ -212,7 +212,7 @@ def _wait(nodes: Sequence[Asked], identity: str, most_s: float) -> None:
     waiting = list(nodes)
     silent: dict[int, int] = {}
     while waiting and time.monotonic() < limit:
-        time.sleep(_PERIOD_S)
+        time.sleep(PERIOD_S)
         told = map_nodes(
             lambda c: c.ask_data("GET", f"/v1/captures/{identity}"), [n.client for n in waiting]
         )

@@ -53,7 +53,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._heard: dict[int, tuple[Listener, float]] = {}
         self._handings: list[Handing] = []
-        self._user = os.geteuid()
+        self.user = os.geteuid()
         owner = find_owner(os.getpid())
         self._doors: dict[Door, str] = {}
         try:
@@ -125,7 +125,7 @@ class Keeper:
 
     def _answer(self, door: Door, request: Request) -> None:
         # An order names a file to write: of another user's process only root may say so.
-        if request.user != self._user and self._user != 0:
+        if request.user != self.user and self.user != 0:
             return
         listener = self._note(door, request)
         handing = self._find_handing(listener, request) if listener is not None else None

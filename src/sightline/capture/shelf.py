@@ -31,7 +31,7 @@ class Shelf:
 
     def __init__(self, folder: Path, most_bytes: int, most: int, least_free: int = LEAST_FREE):
         self.folder, self._most_bytes, self._most = folder, most_bytes, most
-        self._least_free = least_free
+        self.least_free = least_free
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             state = folder.stat()
@@ -47,11 +47,11 @@ class Shelf:
         place = self.folder / name
         try:
             free = shutil.disk_usage(self.folder).free
-            if free < self._least_free:
+            if free < self.least_free:
                 raise InputError(
                     "there is no room for a capture",
                     why=f"the disk of {self.folder} has {free >> 20:,} MiB left, "
-                    f"of {self._least_free >> 20:,} that must be",
+                    f"of {self.least_free >> 20:,} that must be",
                 )
             place.mkdir(mode=0o700)
             (place / RUN).mkdir(mode=0o700)

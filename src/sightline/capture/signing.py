@@ -25,7 +25,7 @@ TIME, NONCE, PROOF = "X-Sightline-Time", "X-Sightline-Nonce", "X-Sightline-Proof
 # Clocks of a cluster are seconds apart at worst, unless no NTP runs; a request seen later than this
 # is refused, and the numbers of those before are forgotten.
 WINDOW_S = 120.0
-_MOST = 20_000  # numbers that are remembered: 166 requests a second for all of the window
+MOST_REMEMBERED = 20_000  # numbers that are remembered: 166 requests a second for all of the window
 _LEAST_TOKEN = 16  # characters: 64 bits, where it is hex
 _NONCE = re.compile(r"[0-9a-f]{32}")
 
@@ -95,11 +95,16 @@ def _is_same(proof: str, given: str) -> bool:
 
 
 class Verifier:
-    """Whether requests are signed, and come for the first time."""
+    """Whether requests are signed, and come for the first time.
 
-    def __init__(self, token: str, now: Callable[[], float] = time.time) -> None:
+    `now`: the clock, in seconds since 1970; `most`: how many numbers of requests are remembered.
+    """
+
+    def __init__(
+        self, token: str, now: Callable[[], float] = time.time, most: int = MOST_REMEMBERED
+    ) -> None:
         self.token = token
-        self._now = now
+        self._now, self._most = now, most
         self._seen: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -122,12 +127,12 @@ class Verifier:
     def _note(self, nonce: str) -> str | None:
         now = self._now()
         with self._lock:
-            if len(self._seen) >= _MOST:
+            if len(self._seen) >= self._most:
                 limit = now - 2 * WINDOW_S
                 self._seen = {known: at for known, at in self._seen.items() if at > limit}
             if nonce in self._seen:
                 return "it came before"
-            if len(self._seen) >= _MOST:  # only who knows the token gets here
+            if len(self._seen) >= self._most:  # only who knows the token gets here
                 return "too many requests"
             self._seen[nonce] = now
         return None

@@ -14,7 +14,7 @@ from sightline.subjects.jobs.job import GPU, Job, Use, make_use
 # Ours: values of one metric that are held at once, 240 MB.
 _MOST_VALUES = 30_000_000
 # Of all metrics of a job together, 800 MB: one may have begun long ago, or be said to have.
-_MOST_OF_JOB = 100_000_000
+MOST_OF_JOB = 100_000_000
 _LEAST_STEP_NS = 10**9
 _EDGE_NS = 10**9  # a sample of the second in which a job ended is its own
 SCHEMA = {
@@ -46,7 +46,7 @@ def make_uses(frame: pl.DataFrame, known: Known, end_ns: int) -> Uses:
     )
     found: Uses = {}
     several = max(1, frame.select("metric", "scope").unique().height)
-    most = min(_MOST_VALUES, _MOST_OF_JOB // several)
+    most = min(_MOST_VALUES, MOST_OF_JOB // several)
     for (metric, scope), rows in frame.group_by("metric", "scope", maintain_order=True):
         use = _put_on_grid(rows, start, end_ns, most)
         found[str(metric), GPU if scope == "accelerator" else str(scope)] = use

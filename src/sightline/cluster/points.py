@@ -21,7 +21,7 @@ from sightline.core.line_protocol import (
 HOUR_NS = 3600 * 10**9
 _REASONS = 5  # of lines that are refused, as many are said
 _CACHED = 1_000_000
-_CACHED_BYTES = 256 << 20
+CACHED_BYTES = 256 << 20
 # Of a request, ours: one of cc-metric-collector has some thousand, 64 MiB of its lines 800,000.
 MOST_POINTS = 1_000_000
 # No metric of a node is larger; sums and ratios of such values are finite.
@@ -105,7 +105,7 @@ class PointReader:
         known = self._known.get(key)
         if known is None:
             known = self._name(cluster, head, name)
-            if len(self._known) >= _CACHED or self._held > _CACHED_BYTES:
+            if len(self._known) >= _CACHED or self._held > CACHED_BYTES:
                 self._known.clear()
                 self._held = 0
             self._known[key] = known

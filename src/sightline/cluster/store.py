@@ -69,14 +69,14 @@ _DAY_NS = 86_400 * 10**9
 # Ours: 200 MB of memory; ten minutes of 100,000 series at one sample in 10 s are 6 million.
 MOST_LIVE = 10_000_000
 # What is refused: checkpoints fail, as on a full disk.
-_MOST_UNSAVED = 4 * MOST_LIVE
-_MOST_SERIES = 2_000_000
+MOST_UNSAVED = 4 * MOST_LIVE
+MOST_SERIES = 2_000_000
 # Ours: the largest sites run tens of thousands of jobs at a time, with those that wait for a
 # checkpoint; those whose end never comes are over some time (lost_jobs.py).
-_MOST_JOBS, _MOST_JOB_BYTES = 200_000, 1 << 30
-_MOST_ENDED = 20_000  # that wait for a checkpoint
+MOST_JOBS, MOST_JOB_BYTES = 200_000, 1 << 30
+MOST_ENDED = 20_000  # that wait for a checkpoint
 _IDLE_DAYS = 400  # how long a series without a sample is known where samples are kept for ever
-_SCATTERED = 24  # files of a day before they become one
+SCATTERED = 24  # files of a day before they become one
 _BATCH = 2_000  # jobs whose series are in memory at once while they are written
 
 
@@ -152,11 +152,11 @@ class Store:
             return
         times, values = batch.arrays()
         with self._lock:
-            if self.live_samples + len(times) > _MOST_UNSAVED:
+            if self.live_samples + len(times) > MOST_UNSAVED:
                 raise FullError("samples wait that could not be written to the disk")
             new = list(dict.fromkeys(s for s in batch.series if self._series.find(s) is None))
-            if len(self._series) + len(new) > _MOST_SERIES:
-                raise FullError(f"there are {_MOST_SERIES:,} series already")
+            if len(self._series) + len(new) > MOST_SERIES:
+                raise FullError(f"there are {MOST_SERIES:,} series already")
             now_s = int(time.time())
             if new:
                 given = self._series.list_next(len(new))
@@ -182,7 +182,7 @@ class Store:
             if self._is_kept(known.key):
                 raise DoubleError(f"job {known.row['job_id']} ended already")
             count = len(self._running) + len(self._ended)
-            if count >= _MOST_JOBS or self._weight + len(payload) > _MOST_JOB_BYTES:
+            if count >= MOST_JOBS or self._weight + len(payload) > MOST_JOB_BYTES:
                 raise FullError(f"{count:,} jobs run, or ended and are not written yet")
             ticket = self._journal.append(_START, payload)
             self._begin_job(known, len(payload))
@@ -249,7 +249,7 @@ class Store:
     @property
     def is_heavy(self) -> bool:
         """Whether so much is in memory that a checkpoint is due."""
-        return self.live_samples > MOST_LIVE or len(self._ended) > _MOST_ENDED
+        return self.live_samples > MOST_LIVE or len(self._ended) > MOST_ENDED
 
     def list_hosts(self, cluster: str) -> list[str]:
         """The nodes of a cluster that samples came from."""
@@ -467,7 +467,7 @@ class Store:
         Of a day only where there are so many that new ones would soon be refused.
         """
         days = self.keeping.samples_days or _IDLE_DAYS
-        if len(self._series) > _MOST_SERIES // 2:
+        if len(self._series) > MOST_SERIES // 2:
             days = 1
         self._series.drop_idle(int(now_s) - days * 86_400, held)
 
@@ -561,9 +561,9 @@ class Store:
         """One file instead of many, of days of jobs that have many; what it replaces."""
         replaced: list[str] = []
         for kind in (shelf.JOBS, shelf.PROBLEMS, shelf.COURSES):
-            for cluster, day, files in shelf.find_scattered(self.root, kind, _SCATTERED):
+            for cluster, day, files in shelf.find_scattered(self.root, kind, SCATTERED):
                 counted = [p for p in files if str(p.relative_to(self.root)) not in self._dropped]
-                if len(counted) <= _SCATTERED:
+                if len(counted) <= SCATTERED:
                     continue
                 whole = shelf.scan_parts(counted).collect().sort("job_key", maintain_order=True)
                 own = shelf.place_of(self.root, kind, cluster, day) / f"{number:012d}.parquet"

@@ -15,7 +15,7 @@ from sightline.errors import MissingDataError
 from sightline.version import __version__
 
 PAGES = ("report", "flame")
-_ASSETS = Path(__file__).parents[1] / "assets"
+ASSETS = Path(__file__).parents[1] / "assets"
 _AGAIN = (
     "install sightline again where Node.js 20.19 or newer, or PyPI, and registry.npmjs.org can be "
     "reached"
@@ -29,7 +29,7 @@ def has_compiled_reader() -> bool:
 
 def has_pages() -> bool:
     """Whether all HTML pages are installed."""
-    return all((_ASSETS / f"{name}.html").is_file() for name in PAGES)
+    return all((ASSETS / f"{name}.html").is_file() for name in PAGES)
 
 
 # What is built only where its tools were found: what it is, its file, and what it takes.
@@ -65,7 +65,7 @@ def describe_installation() -> str:
 
 def load_page(name: str, instead: str) -> str:
     """The built page of that name. Raises MissingDataError, whose hint offers `instead`."""
-    source = _ASSETS / f"{name}.html"
+    source = ASSETS / f"{name}.html"
     if not source.is_file():
         raise MissingDataError(
             "this installation has no HTML pages",

@@ -35,7 +35,7 @@ _TOGETHER = 4
 _BRANCHES = 16  # packets that become one: some hundred kilobytes of 64 ranks
 _LOOK_S = 1.0  # how often it is asked whether any worker is left
 PATIENCE_S = 60.0  # without any worker, after which the rest is lost; a nanny restarts one in 2 s
-_ANSWER_S = 10.0  # within which a scheduler answers
+ANSWER_S = 10.0  # within which a scheduler answers
 _UNREAD = "it was not read: no worker was left"
 _NO_DASK = "Install it here and on the workers:  pip install distributed dask-jobqueue"
 # What a job of Slurm asks for where dask-jobqueue's own configuration does not say.
@@ -50,7 +50,7 @@ def connect_scheduler(address: str) -> Iterator[Client]:
     """A client of a Dask scheduler that runs. Raises RequestError where none answers."""
     distributed = _import("distributed")
     try:
-        client = distributed.Client(address, timeout=_ANSWER_S, set_as_default=False)
+        client = distributed.Client(address, timeout=ANSWER_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise RequestError(
             f"no Dask scheduler answers at {address}",

@@ -74,7 +74,7 @@ def expand_paths(paths: Sequence[str], look: Look | None = None) -> Expanded:
                 if match_importers(Source(path, given), "strong"):
                     found.append(given)
                     continue
-                recordings, others = _list_folder(path, given, look)
+                recordings, others = list_folder(path, given, look)
             except OSError as error:  # may not be read, or vanished while it was looked through
                 at = f" ({error.filename})" if error.filename else ""
                 why = (error.strerror or str(error)).lower() + at
@@ -119,7 +119,7 @@ def find_whole(path: Path) -> Path | None:
     return folder if any(importer in found for importer in asked) else None
 
 
-def _list_folder(folder: Path, given: str, look: Look | None) -> tuple[list[str], list[str]]:
+def list_folder(folder: Path, given: str, look: Look | None) -> tuple[list[str], list[str]]:
     """Recordings in a folder, sorted so that rank 10 follows rank 9, and the names of other files.
 
     Files with a known ending, or a number for one, whose content some importer is sure of; endings

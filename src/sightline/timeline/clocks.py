@@ -44,7 +44,7 @@ MOST_IMPOSSIBLE = 0.1
 # Two thirds of 1.5 standard deviations keep full weight (Huber 1981: k = 1.5, 95 % efficiency).
 _HUBER, _ROUNDS = 1.5, 12
 # Up to so many ranks the normal matrix is made: 4 MB, and solved in some ms.
-_MOST_DENSE = 256
+MOST_DENSE = 256
 _RIDGE = 1e-9
 # Of what is to be explained, what may be left: 1e-4 ns of offsets of 50 ms. And steps at most: as
 # many as a chain of ranks has unknowns, where each meets the next one only.
@@ -287,7 +287,7 @@ def _solve(
     fixed = np.zeros(ranks, bool)
     fixed[np.unique(component, return_index=True)[1]] = True
     kept = np.concatenate([~fixed, ~fixed & free])
-    is_dense = ranks <= _MOST_DENSE
+    is_dense = ranks <= MOST_DENSE
     groups = _list_groups(who, meeting) if is_dense else []
     weight = np.ones(len(who))
     found = np.zeros(2 * ranks)

@@ -75,10 +75,11 @@ FRAMEWORKS = (*_FRAMEWORKS, NATIVE, UNKNOWN)
 
 def read_world(run: Run) -> World:
     """What world it is, by the names in the recording."""
-    return run.once(_read)
+    return run.once(read_recorded)
 
 
-def _read(run: Run) -> World:
+def read_recorded(run: Run) -> World:
+    """The world as the names of its rows say it."""
     host = list_host_names(run).different
     names = pl.concat([host, *(_list_names(run, table) for table in ("device_ops", "call_sums"))])
     by_name = _match_any(names, _FRAMEWORKS)

@@ -212,7 +212,7 @@ def test_wrong_requests_say_what_is_wrong(trace, words, said):
 def test_a_bug_of_ours_is_told_apart(trace, monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.setattr(cli_main, "_dispatch", lambda _: 1 / 0)
+    monkeypatch.setattr(cli_main, "dispatch", lambda _: 1 / 0)
     outcome = sightline("report", trace)
     assert outcome.code == 3
     assert "ZeroDivisionError" in outcome.err
@@ -224,7 +224,7 @@ def test_interrupt(monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli_main, "_dispatch", stop)
+    monkeypatch.setattr(cli_main, "dispatch", stop)
     assert sightline("report").code == 130
 
 
@@ -350,8 +350,13 @@ def test_a_terminal_is_not_filled_with_folded_stacks(trace, monkeypatch):
 
 
 def end(code: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[str]:
-    """A process that lists the rules, once `code` has run in it, and how it ended."""
+    """A process that lists the rules, once `code` has run in it, and how it ended.
+
+    It hears interrupts, though a shell that started the tests in its background ignores them.
+    """
+    hears = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code = f"import sys, sightline.doors.cli.main as main\n{code}\nsys.exit(main.start())"
+    code = hears + code
     with subprocess.Popen(
         [sys.executable, "-c", code, "rules"], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

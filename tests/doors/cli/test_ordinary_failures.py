@@ -139,7 +139,7 @@ def test_a_folder_that_vanishes_is_no_bug_of_ours(
     def vanish(*_: object) -> None:
         raise FileNotFoundError(2, "No such file or directory", "/proc/27786")
 
-    monkeypatch.setattr(paths, "_list_folder", vanish)
+    monkeypatch.setattr(paths, "list_folder", vanish)
     outcome = sightline("report", tmp_path)
     assert outcome.code == 2
     # Where its lines break depends on the length of the folder's name.

@@ -36,7 +36,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Programs that ask for orders; they ask more often than Kineto, so that nothing waits."""
     monkeypatch.setattr(kineto_door, "POLL_S", 0.5)
     monkeypatch.setattr(kineto_door, "LATE_S", 0.5)
-    monkeypatch.setattr(kineto_door, "_QUIET_S", 0.2)
+    monkeypatch.setattr(kineto_door, "QUIET_S", 0.2)
     running: list[Program] = []
     with place_sockets() as sockets:
 

@@ -71,7 +71,7 @@ class Place:
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.setattr(kineto_door, "POLL_S", 0.3)
     monkeypatch.setattr(kineto_door, "LATE_S", 0.2)
-    monkeypatch.setattr(kineto_door, "_QUIET_S", 0.2)
+    monkeypatch.setattr(kineto_door, "QUIET_S", 0.2)
     with tempfile.TemporaryDirectory(prefix="f") as top:  # the user gets past no folder of pytest's
         made = Place(Path(top))
         yield made

@@ -88,7 +88,7 @@ def test_why_nothing_can_be_sampled_is_found_by_trying(monkeypatch):
             ctypes.set_errno(self.code)
             return -1
 
-    monkeypatch.setattr(perf_event, "_find_library", Refusing)
+    monkeypatch.setattr(perf_event, "find_library", Refusing)
     why = events.find_obstacle()
     assert "perf_event_paranoid is" in why and "seccomp" in why
     monkeypatch.setattr(Refusing, "code", 24)

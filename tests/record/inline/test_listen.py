@@ -60,7 +60,7 @@ def run(code: str, folder: Path, sockets: Path) -> Iterator[subprocess.Popen[str
 
 
 def record(process: subprocess.Popen[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(kineto_door, "_QUIET_S", 0.1)
+    monkeypatch.setattr(kineto_door, "QUIET_S", 0.1)
     monkeypatch.setattr(kineto_door, "LATE_S", 0.1)
     while (client := find_client(process.pid)) is None:
         time.sleep(0.02)

@@ -213,7 +213,10 @@ assert os.listdir(".") == [], os.listdir(".")
 @pytest.mark.parametrize("variables", [{}, {"SIGHTLINE_OFF": "1", "SIGHTLINE_RUN": "{}"}])
 def test_without_a_run_nothing_is_written_and_nothing_heavy_imported(tmp_path, variables):
     env = {k: v for k, v in os.environ.items() if k != session.VARIABLE} | variables
-    subprocess.run([sys.executable, "-c", NOTHING], cwd=tmp_path, env=env, check=True)
+    command = [sys.executable, "-c", NOTHING]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_lines_of_code_record_a_run(tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ def test_a_seccomp_profile_that_forbids_it_is_named(monkeypatch: pytest.MonkeyPa
             return -1
 
     samples = perf.Samples()
-    monkeypatch.setattr(perf_event, "_find_library", Refusing)
+    monkeypatch.setattr(perf_event, "find_library", Refusing)
     with pytest.raises(RequestError) as caught:
         cost.measure_cost(samples)
     assert "operation not permitted" in str(caught.value.why)

@@ -107,7 +107,7 @@ def _fill_standard_files() -> None:
 
 def _run(arguments: list[str]) -> int:
     try:
-        return _dispatch(arguments)
+        return dispatch(arguments)
     except SightlineError as error:
         print(format_message(error), file=sys.stderr)
         return WRONG
@@ -185,7 +185,7 @@ def _say(text: str) -> None:
         print(text, file=sys.stderr)
 
 
-def _dispatch(arguments: list[str]) -> int:
+def dispatch(arguments: list[str]) -> int:
     names = command_names()
     if arguments and arguments[0] not in names and _names_recording(arguments[0]):
         arguments = ["report", *arguments]

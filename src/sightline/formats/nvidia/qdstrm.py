@@ -34,7 +34,7 @@ IMPORTER = Importer(
 )
 PROGRAM = "QdstrmImporter"
 # Where NVIDIA's packages, CUDA's toolkit and Debian's package put it. The newest is asked.
-_PLACES = (
+PLACES = (
     "/opt/nvidia/nsight-systems*/*/host-linux-*/" + PROGRAM,
     "/usr/local/cuda*/nsight-systems-*/host-linux-*/" + PROGRAM,
     "/usr/lib/*/nsight-systems/host-linux-*/" + PROGRAM,
@@ -72,7 +72,7 @@ def find_program() -> str | None:
         beside = Path(os.path.realpath(nsys)).parent.parent
         found = next((str(p) for p in sorted(beside.glob(f"host-linux-*/{PROGRAM}"))), None)
     if found is None:
-        places = sorted(path for pattern in _PLACES for path in glob.glob(pattern))
+        places = sorted(path for pattern in PLACES for path in glob.glob(pattern))
         found = next((p for p in reversed(places) if os.access(p, os.X_OK)), None)
     return found
 

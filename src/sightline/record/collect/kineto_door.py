@@ -54,7 +54,7 @@ _DAEMON = "dynolog"
 _ACTIVITIES = 2
 _NAMESPACES = {"net": "net", "mnt": "mount"}  # as nsenter(1) calls them
 _FREELY_COPIED = 1 << 20  # bytes: file systems may leave the end of a short file unwritten
-_QUIET_S = 1.5  # a trace that did not grow for so long is whole, if it ends as one
+QUIET_S = 1.5  # a trace that did not grow for so long is whole, if it ends as one
 
 
 @dataclass(frozen=True)
@@ -376,7 +376,7 @@ def _wait_for_trace(
             seen, quiet = size, time.monotonic()
         if folder is not None and is_whole:
             # Kineto renames a trace when it is whole; older versions wrote under its name.
-            if not runs or time.monotonic() - quiet >= _QUIET_S:
+            if not runs or time.monotonic() - quiet >= QUIET_S:
                 return folder
         elif not runs or time.monotonic() > limit:
             how = "ended before it wrote its trace" if not runs else "wrote no trace"

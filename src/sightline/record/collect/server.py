@@ -110,7 +110,7 @@ def _profile(
     opened = _open_folder(place)
     before = {} if opened is None else _list_traces(opened)
     told = time.time_ns()
-    _post(kind, url, "start_profile", ANSWER_S, body or None)
+    tell_profiler(kind, url, "start_profile", ANSWER_S, body or None)
     say(f"{kind} is recording" + (f" for {seconds:g} s" if seconds else ""))
     problem = None
     try:
@@ -119,7 +119,7 @@ def _profile(
         began = time.monotonic()
         try:
             with tell_waiting(say, f"{kind} stops its profiler and writes its traces"):
-                _post(kind, url, "stop_profile", STOP_S, None)
+                tell_profiler(kind, url, "stop_profile", STOP_S, None)
         except InputError as error:
             problem = error  # it may have stopped all the same: the files will say
         say(f"{kind} took {time.monotonic() - began:.1f} s to stop")
@@ -198,7 +198,10 @@ def _traces(kind: str, url: str, folder: Path, traces: Path | None) -> Path:
     )
 
 
-def _post(kind: str, url: str, what: str, timeout_s: float, body: dict[str, Any] | None) -> None:
+def tell_profiler(
+    kind: str, url: str, what: str, timeout_s: float, body: dict[str, Any] | None
+) -> None:
+    """Start or stop a server's profiler, and wait for its answer. Raises InputError."""
     address = join_url(url, what)
     data = b"" if body is None else json.dumps(body).encode()
     headers = {} if body is None else {"Content-Type": "application/json"}

@@ -54,7 +54,7 @@ class Attributes(ctypes.Structure):
 def open_event(attributes: Attributes, pid: int, cpu: int, what: str = "") -> int:
     """The descriptor of an event of a thread (-1: all) on a processor. Raises OSError."""
     attributes.size = ctypes.sizeof(Attributes)
-    event = _find_library().syscall(
+    event = find_library().syscall(
         SYSTEM_CALL[platform.machine()], ctypes.byref(attributes), pid, cpu, -1, _CLOEXEC
     )
     if event < 0:
@@ -63,7 +63,8 @@ def open_event(attributes: Attributes, pid: int, cpu: int, what: str = "") -> in
     return int(event)
 
 
-def _find_library() -> ctypes.CDLL:
+def find_library() -> ctypes.CDLL:
+    """The C library, whose `syscall` leaves errno to be read."""
     return ctypes.CDLL(None, use_errno=True)
 
 

@@ -98,7 +98,7 @@ class Panels:
         with self._making:
             if (text := self._kept(kept_as)) is not None:
                 return text
-            text = self._make(name, part)
+            text = self.make_text(name, part)
             if name != MARKS:
                 text = self._describe(text, name, part, is_chosen=wanted is not None)
             if self.large:
@@ -134,14 +134,15 @@ class Panels:
             return self._texts[name]
         return find_answer(self._file_name(name)) if self.large else None
 
-    def _make(self, name: str, part: Span | None) -> str:
+    def make_text(self, name: str, part: Span | None) -> str:
+        """A panel as JSON: here, or of a large recording in a process of its own."""
         if not self.large:
             return answer_panel(self._here if part is None else self._view(part), name)
         # Not forked: the server has threads, and Polars', too.
         context = multiprocessing.get_context("spawn")
         receiver, sender = context.Pipe(duplex=False)
         given = (sender, self.run, self.span, name, part)
-        process = context.Process(target=_answer_apart, args=given, daemon=True)
+        process = context.Process(target=answer_apart, args=given, daemon=True)
         process.start()
         sender.close()
         try:
@@ -236,7 +237,7 @@ def view_part(run: Run, span: Span, part: Span) -> PageView:
     return view
 
 
-def _answer_apart(out: Connection, run: Run, span: Span, name: str, part: Span | None) -> None:
+def answer_apart(out: Connection, run: Run, span: Span, name: str, part: Span | None) -> None:
     """Send a panel's text, or why there is none, from a process of its own."""
     if hasattr(os, "nice"):
         os.nice(NICE)

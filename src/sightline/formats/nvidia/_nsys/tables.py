@@ -29,7 +29,7 @@ from sightline.formats.nvidia._nsys.database import Database
 
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
 _TIME_LIMIT = INT64_MAX // 4
-_LARGE_ROWS = 1 << 18
+LARGE_ROWS = 1 << 18
 
 
 def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> Imported:
@@ -92,7 +92,7 @@ def build_tables(db: Database, meta: dict[str, str], options: ImportOptions) -> 
     found = quality.check_file(db, meta, has_clock=offset is not None) + found
     del ranges, ops, calls
     # Of a large table no second copy of the times is made: they are moved while it is written.
-    large = {n: codes.shrink_columns(f) for n, f in tables.items() if f.height > _LARGE_ROWS}
+    large = {n: codes.shrink_columns(f) for n, f in tables.items() if f.height > LARGE_ROWS}
     same = {n: find_constants(f, _may_be_constant(n, f)) for n, f in large.items()}
     large = {n: f.drop(same[n]) for n, f in large.items()}
     return Imported(
