@@ -121,7 +121,9 @@ def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
     ]
     if verdict.stragglers.is_empty():
         lines.append("no rank holds the others up by more than 1 % of the job")
-    if job.compared < len(job.ranks):
+    if why is not None:
+        lines.append(f"its ranks cannot be compared: {why}; links can")
+    elif job.compared < len(job.ranks):
         lines.append(
             f"{job.compared} of {len(job.ranks)} ranks have peers; the others cannot be compared"
         )
