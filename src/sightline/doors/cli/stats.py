@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.core import registry
     from sightline.errors import RequestError
-    from sightline.views.tables import write
+    from sightline.views.tables import put_worst_first, write
 
     form = choose_table_format(args)
     if form == "parquet" and sys.stdout.isatty():
@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     parameters = _parameters(args.parameters, declared)
     opened = open_recordings(args)
     answer = opened.ask(args.analysis, **parameters)
+    if form in ("table", "markdown"):
+        answer = put_worst_first(answer, declared)
     reading = _reading(opened, args, form)
     print_bytes(write(answer, declared.columns, form, args.limit, reading, exact=args.exact))
     cut = answer.height - args.limit
@@ -108,7 +110,12 @@ def _list_notes(declared: Analysis, run: Run) -> list[str]:
 
     is_of_memory = ".subjects.memory." in registry.load("analyses", declared.name).__name__
     broken = note_broken_memory(run) if is_of_memory else None
-    return [*([broken.text] if broken else []), *declared.notes]
+    order = f"Those with the most {declared.worst} first; --format csv keeps the answer's order."
+    return [
+        *([broken.text] if broken else []),
+        *([order] if declared.worst else []),
+        *declared.notes,
+    ]
 
 
 def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:
