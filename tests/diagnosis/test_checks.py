@@ -125,7 +125,9 @@ def test_a_share_that_is_small_already_is_not_what_must_fall() -> None:
 
 
 def test_gains_from_the_same_idle_time_are_not_to_be_added() -> None:
-    answer = sightline.open(str(find_exercise("item-each-step").find_recording("baseline"))).answer()
+    answer = sightline.open(
+        str(find_exercise("item-each-step").find_recording("baseline"))
+    ).answer()
     notes = [note for note in answer.notes if "overlap" in note]
     assert notes == [
         "The gains of sync-in-step and host-late overlap: there are 16.22 ms of idle time in all."

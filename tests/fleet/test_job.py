@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from sightline.fleet.answer import judge_ranks
 from sightline.fleet.job import Scenario, compose_job, replay_job, trace_path
 from sightline.fleet.read import reduce_recordings

@@ -212,7 +212,11 @@ class Answer:
             return "The findings' gains overlap: what one of them saves, another cannot save again."
         of_idle = [f for f in of_window if _is_about_idle(f["rule"])]
         idle_ns = sum(row["idle_ns"] or 0 for row in self.breakdown)
-        if not idle_ns or len(of_idle) < 2 or 100 * sum(f["gain_ns"] for f in of_idle) <= ALL_PCT * idle_ns:
+        if (
+            not idle_ns
+            or len(of_idle) < 2
+            or 100 * sum(f["gain_ns"] for f in of_idle) <= ALL_PCT * idle_ns
+        ):
             return None
         names = [f["rule"] for f in of_idle]
         return (
@@ -299,7 +303,7 @@ def _describe_run(answer: Answer) -> list[str]:
     recordings, devices = answer.recordings, answer.devices
     parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
     if len(recordings) > 1:
-        parts.append(f"{len(recordings)} recordings")
+        parts.append(f"{format_several(len(recordings), 'recording')}")
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")

@@ -115,7 +115,7 @@ def _get_time(row: Row) -> int:
 
 
 def _group_alike(rows: list[Row]) -> list[list[Row]]:
-    """Launches of one kernel at one precision whose points would cover each other, first ones first.
+    """Launches of one kernel at one precision whose points would cover each other.
 
     They are bound by the same, and within a tenth of the first one in both directions.
     """

@@ -52,7 +52,7 @@ class Reading:
 
 
 def put_worst_first(frame: pl.DataFrame, declared: Analysis) -> pl.DataFrame:
-    """The rows of an analysis as a person is shown them: where one looks for the worst, it is first."""
+    """The rows of an analysis as a person is shown them: the worst first, where it says which."""
     if declared.worst is None:
         return frame
     return frame.sort(declared.worst, descending=True, nulls_last=True, maintain_order=True)

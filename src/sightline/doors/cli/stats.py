@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.core.units import format_several
 from sightline.doors.cli._output import add_exact, add_target, choose_table_format
 from sightline.doors.cli._shared import (
     add_recordings,
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     cut = answer.height - args.limit
     if form in ("table", "markdown"):
         if args.limit > 0 and cut > 0:
-            print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
+            print(f"… {format_several(cut, 'more row')} (--limit 0 for all)", file=sys.stderr)
         for note in _list_notes(declared, opened) if form == "table" else ():
             said = f"note: {note}"
             is_seen = sys.stderr.isatty()
