@@ -492,6 +492,17 @@ def test_the_first_finding_is_readable_before_the_script_has_run(
     context.close()
 
 
+def test_on_a_phone_the_link_of_the_panel_that_is_shown_is_in_sight(opened, loading):
+    size = {"width": 390, "height": 844}
+    page = shown(opened, loading, "#p=recording", viewport=size).page
+    left, right = page.eval_on_selector(
+        "#panels a[aria-current]",
+        "a => { const b = a.getBoundingClientRect(); return [b.left, b.right] }",
+    )
+    assert left >= 0
+    assert right <= size["width"]
+
+
 def test_a_phone_sees_what_counts_first_and_whole_words(opened, loading):
     """The kernels' total beside their names, and no name that is broken within a word."""
     page = opened(loading, "#p=kernels", viewport={"width": 390, "height": 844}).page
