@@ -3,9 +3,9 @@
     python scripts/panel_pictures.py                    the examples and some recordings of the lab
     python scripts/panel_pictures.py trace.json.gz …    these, each a page of its own
 
-They go to build/pictures/RECORDING/PANEL-WAY.png. axe-core looks at each panel, too, light and dark,
-where it is installed (npm ci in web/). Ends with 1 where axe names a violation, where a panel is
-wider than its window, or where the page complains. Needs Chromium, the tests' Playwright and the
+They go to build/pictures/RECORDING/PANEL-WAY.png. axe-core looks at each panel, too, light and
+dark, where it is installed (npm ci in web/). Ends with 1 where axe names a violation, where a panel
+is wider than its window, or where the page complains. Needs Chromium, the tests' Playwright and the
 built pages (python scripts/build_web.py).
 """
 

@@ -279,6 +279,9 @@ def _write_headline(answer: Answer) -> str:
         if jobs := answer.counts.get("jobs"):
             first = f"{format_several(jobs, 'job')} of a batch system."
             return f"{first} {judged[0]['summary']}" if judged else f"{first} Nothing stands out."
+        if answer.functions:
+            # Of stacks alone: where the time goes is the answer.
+            return judged[0]["summary"] if judged else "Call stacks were recorded, and no timeline."
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
     low, high = format_pct(min(shares)), format_pct(max(shares))
