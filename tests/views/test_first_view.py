@@ -85,8 +85,8 @@ def test_names_are_not_markup(tmp_path) -> None:
 
 def test_stacks_alone_begin_with_where_the_time_goes() -> None:
     """py-spy's samples have no timeline: the page says what they say, and lists the functions."""
-    path = find_exercise("cpu-sampling").find_recording("baseline")
-    run = sightline.open(str(path))
+    folder = find_exercise("cpu-sampling").folder / "recorded"
+    run = sightline.open(str(folder / "sampled-baseline.speedscope.json"))
     answer = run.answer()
     assert answer.headline.startswith("Of 3.290 s in which a thread ran, 66.6 % is in split_text ")
     shown = summary.data(PageView(run, answer))
