@@ -184,13 +184,14 @@ def list_plurals_by_hand(file: Path) -> list[str]:
 
 
 def test_a_count_and_its_noun_agree() -> None:
-    assert sorted(
+    found = sorted(
         f"{name}: {text}"
         for path in SOURCE.rglob("*.py")
         for name in [path.relative_to(SOURCE).as_posix()]
         for text in list_plurals_by_hand(path)
         if (name, text.partition(" ")[0]) not in _SEVERAL
-    ) == ["doors/cli/import_.py: opened.rows(name) rows"]  # a column of a table
+    )
+    assert found == []
 
 
 def test_the_check_of_nouns_sees_what_it_is_for(tmp_path: Path) -> None:
