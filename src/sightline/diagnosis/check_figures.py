@@ -25,7 +25,7 @@ def add_figures(run: Run, found: Sequence[Finding]) -> list[Finding]:
 
     Where a part is to be under a share that it is under already, since the finding costs elsewhere,
     that part and the idle time are to become less.
-    `run` is what a person is shown of the recording: with its recorder, and what repeats of it.
+    `run` is all of the recording, as the check's command has it.
     """
     return [_add_figure(run, finding) for finding in found]
 

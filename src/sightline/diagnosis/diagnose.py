@@ -65,11 +65,12 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
+    whole = run  # which a check's command is about
     asked = ask_rules(run, own, lambda rule: vendor or not rule.vendor)
     run, rules = asked.run, asked.rules
     once = mark_one_offs(run, asked.found, rules)
     window_ns = find_longest_window(run) or _sum_profiled(run) or measure_sums(run)
-    ranked = add_figures(asked.recorded, rank_findings(once, rules, window_ns=window_ns))
+    ranked = add_figures(whole, rank_findings(once, rules, window_ns=window_ns))
     return name_checks(asked.recorded, name_algorithms(run, show_moments(asked, ranked)))
 
 

@@ -66,8 +66,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(
             f"cannot read {source.given}",
             why=(
-                f"it is JSON but not a trace: none of its {format_several(count, 'item')} is an "
-                "event"
+                f"it is JSON but not a trace: it holds {format_several(count, 'item')} and no event"
             ),
             hint="sightline formats  lists what can be read.",
         )
