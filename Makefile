@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs site docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs site pictures docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ docs: $(VENV)/.tests ## write docs/reference.md, what importers declare, the dra
 site: $(VENV)/.tests ## the documentation site and the man pages, under build/: links checked, nothing loaded from elsewhere
 	@$(PY) scripts/make_site.py
 	@$(PY) scripts/make_man.py
+
+pictures: $(VENV)/.tests ## every panel of the page, light, dark, on a phone and on paper, under build/pictures; axe looks too
+	@$(PY) scripts/panel_pictures.py
 
 docs-check: $(VENV)/.tests ## run every block of README.md and docs/, and compare the screen that README shows
 	@$(PY) -m pytest -q -rs tests/test_docs.py tests/test_newcomer.py tests/views/test_report.py \

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -143,3 +145,59 @@ def test_plurals_of_findings_are_made_in_one_place():
     assert found == []
     assert [format_several(n, "gap") for n in (0, 1, 2)] == ["0 gaps", "1 gap", "2 gaps"]
     assert format_several(2, "launch", "launches") == "2 launches"
+
+
+# What counts, and a plural right behind it: of one it would read "1 gaps".
+_COUNTS = re.compile(r"len\(|format_count\(|.*(\.height|\.len\(\)|\.n_unique\(\)|count)$")
+_PLURAL = re.compile(r" (?:[a-z-]+ ){0,2}?(?P<noun>[a-z-]*[a-rt-z]s)\b")
+_NO_NOUN = {"always", "divides", "has", "holds", "is", "its", "lacks", "less", "makes", "others"}
+_NO_NOUN |= {"takes", "this", "times", "was", "does"}
+_IS_BOUND = re.compile(r"(\w+\.)?_?[A-Z][A-Z_]+$")  # a constant: it is not 1
+_APART = re.compile(r" (?:[a-z-]+ )*(?:of|in|by|that|which|and|without) ")
+# Counts that are not one where the sentence is said.
+_SEVERAL = {
+    ("answer/answer.py", "count"),
+    ("core/xids.py", "len(list_xids())"),
+    ("views/cluster/pages.py", "len(hosts)"),
+}
+
+
+def list_plurals_by_hand(file: Path) -> list[str]:
+    """Counts in f-strings whose noun is in the plural, whatever the count."""
+    found = []
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.JoinedStr):
+            continue
+        for value, text in itertools.pairwise(node.values):
+            if not (isinstance(value, ast.FormattedValue) and isinstance(text, ast.Constant)):
+                continue
+            said = ast.unparse(value.value)
+            is_grouped = value.format_spec is not None and "','" in ast.unparse(value.format_spec)
+            count = re.sub(r"^format_count\((.*)\)$", r"\1", said)
+            noun = _PLURAL.match(str(text.value))
+            if noun is None or noun["noun"] in _NO_NOUN or _IS_BOUND.fullmatch(count):
+                continue
+            if _APART.match(noun[0] + " ") or not (_COUNTS.match(said) or is_grouped):
+                continue
+            found.append(f"{count}{noun[0]}")
+    return found
+
+
+def test_a_count_and_its_noun_agree() -> None:
+    found = sorted(
+        f"{name}: {text}"
+        for path in SOURCE.rglob("*.py")
+        for name in [path.relative_to(SOURCE).as_posix()]
+        for text in list_plurals_by_hand(path)
+        if (name, text.partition(" ")[0]) not in _SEVERAL
+    )
+    assert found == []
+
+
+def test_the_check_of_nouns_sees_what_it_is_for(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(
+        "x = f'{len(gaps)} gaps'\ny = f'{format_count(n)} long gaps, {n:,} rows, {MOST:,} rows'\n"
+        "z = f'{several(n)} gaps, {len(gaps)} is less'\n"
+    )
+    assert list_plurals_by_hand(file) == ["len(gaps) gaps", "n long gaps", "n rows"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 
 import pytest
 from scipy import stats
@@ -19,6 +20,7 @@ from sightline.compare.statistics import (
     measure_spread,
     smallest_visible,
 )
+from sightline.compare.verdict import reach_verdict
 
 
 def _compare(
@@ -154,3 +156,18 @@ def test_false_discovery_rates_are_scipys() -> None:
     found = adjust_p_values([values[0], None, *values[1:]])
     assert found[1] is None
     assert [found[0], *found[2:]] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("change", [n / 100 for n in range(-60, 80, 4)])
+def test_a_verdict_and_its_reason_say_one_thing(change: float) -> None:
+    """Nothing is called faster or slower beside a sentence that such a change cannot be shown."""
+    guess = Floor(0.072**2, 30)
+    sides = [[100.0, 100.1] * 8], [[100 * (1 + change), 100.1 * (1 + change)] * 8]
+    found = _compare(*sides, None, guess)
+    runs = tuple([measure_spread(run) for run in side] for side in sides)
+    verdict = reach_verdict([], found, runs, guess)
+    assert verdict.visible_pct is not None or change == 0
+    for said in verdict.reasons:
+        limit = re.search(r"cannot show changes under about ([\d.]+) %", said)
+        if verdict.word in ("faster", "slower") and limit is not None:
+            assert abs(100 * change) >= float(limit[1]) - 0.05

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sightline.fleet.answer import judge_ranks
 from sightline.fleet.job import Scenario, compose_job, replay_job, trace_path
 from sightline.fleet.read import reduce_recordings
+from sightline.views.comparison.ranks import write_screen
 from support.jobs import collective
-from support.many_ranks import HOST, Cause, Program, write_ranks
+from support.many_ranks import HOST, LINK, Cause, Program, write_ranks
 from support.traces import kernel, write
 
 
@@ -80,3 +82,36 @@ def test_no_communication_at_all(tmp_path: Path) -> None:
     job = compose_job(reduce_recordings([str(tmp_path)]).ranks)
     assert replay_job(job, [()]) == [52_000]
     assert trace_path(job).is_empty()
+
+
+def write_pairs(folder: Path, pairs: int, slow: int) -> None:
+    """Pairs of ranks with five all-reduces each; one transfer, or all of the last pair's, is slow.
+
+    `slow` is how many of the last pair's five take 400 µs instead of 50.
+    """
+    for rank in range(2 * pairs):
+        pair = (rank - rank % 2, rank - rank % 2 + 1)
+        events, at = [], 0
+        for n in range(5):
+            took = 400 if rank >= 2 * pairs - 2 and n < slow else 50
+            events += [kernel("gemm", at, 50), collective(at + 50, took, members=pair)]
+            at += 50 + took
+        told = {"rank": rank, "world_size": 2 * pairs}
+        write(folder, events, f"rank{rank}.json", distributedInfo=told)
+
+
+def test_one_link_alone_is_not_called_slow(tmp_path: Path) -> None:
+    """One transfer of five takes longer on the only link: nothing tells that the link is slow."""
+    write_pairs(tmp_path, 1, slow=1)
+    answer = judge_ranks(reduce_recordings([str(tmp_path)]))
+    screen = write_screen(answer)
+    assert answer.verdict.stragglers.is_empty()
+    assert "cannot be compared" in screen
+    assert LINK not in screen
+    assert " × as long" not in screen
+
+
+def test_of_three_links_the_slow_one_is_named(tmp_path: Path) -> None:
+    write_pairs(tmp_path, 3, slow=5)
+    first = judge_ranks(reduce_recordings([str(tmp_path)])).verdict.stragglers.row(0, named=True)
+    assert (first["cause"], first["ranks"]) == (LINK, [4, 5])

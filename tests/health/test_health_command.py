@@ -57,6 +57,16 @@ def test_as_data_and_for_slurm(kernel_log: Path) -> None:
     assert (told.code, told.out) == (0, "")
 
 
+def test_a_machine_without_a_gpu_is_not_called_healthy(tmp_path: Path) -> None:
+    """A host's log on which nothing is wrong passes its checks; no GPU was looked at."""
+    log = tmp_path / "kern.log"
+    log.write_text("[    1.000000] Linux version 6.1.0\n")
+    told = sightline("health", log)
+    assert told.code == 0
+    assert told.out.startswith("NOT CHECKED (no GPU seen): 0 checks failed, 0 warned, ")
+    assert json.loads(sightline("health", log, "--json").out)["state"] == "not checked"
+
+
 def test_several_inputs_are_one_node(kernel_log: Path, tmp_path: Path) -> None:
     nhc = tmp_path / "nhc.log"
     nhc.write_text("ERROR:  nhc:  Health check failed:  check_ecc: GPU id 3: SRAM\n")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sightline.errors import RequestError
 from sightline.roofline import png
-from sightline.roofline.chart import make_chart, shorten_name
+from sightline.roofline.chart import format_tick, list_decades, make_chart, shorten_name
 from sightline.roofline.svg import draw_svg
 from sightline.roofline.terminal import draw_text
 
@@ -128,3 +128,27 @@ def test_on_dark_paper_nothing_is_as_on_white():
     hues = [set(re.findall(r"#[0-9a-f]{6}", draw_svg(chart, dark=on))) for on in (False, True)]
     assert hues[0] & hues[1] <= {"#8795a3"}  # the grey of the L2 is seen on both
     assert len(hues[0]) == len(hues[1])
+
+
+def test_launches_that_are_alike_are_one_point_with_the_time_of_all() -> None:
+    alike = [row(n, name="saxpy", duration_ns=1000, flop_per_s=5e12 + n * 1e10) for n in range(10)]
+    faster = row(10, name="saxpy", duration_ns=1500, flop_per_s=9e12)
+    other = row(11, name="gemm", duration_ns=2000)
+    chart = make_chart([*alike, faster, other], "A100")
+    assert chart is not None
+    assert [p.name for p in chart.points] == ["10 × saxpy", "gemm", "saxpy"]
+    assert [p.legend[2] for p in chart.points] == ["10.00 µs", "2.000 µs", "1.500 µs"]
+    assert sum(p.weight for p in chart.points) == pytest.approx(1)
+    assert "12 kernels" in chart.title
+    assert chart.more == 0
+
+
+@given(low=st.floats(1e-3, 1e3), decades=st.floats(0.1, 6), width=st.integers(60, 120))
+def test_labels_of_the_axis_are_whole(low: float, decades: float, width: int) -> None:
+    chart = make_chart([row(0, dram_intensity=low), row(1, dram_intensity=low * 10**decades)], None)
+    assert chart is not None
+    lines = draw_text(chart, width).splitlines()
+    ticks = lines[next(n for n, line in enumerate(lines) if "└" in line) + 1]
+    powers = [format_tick(power) for power in list_decades(chart.x_range)]
+    assert re.sub(" +", " ", ticks.strip()) == " ".join(powers)
+    assert all(len(line) <= width for line in lines)

@@ -7,9 +7,13 @@ from html import unescape
 
 import pytest
 
+import sightline
 from sightline.answer.summary import answer_run
+from sightline.lab.exercises import find_exercise
 from sightline.views.html import page as html
 from sightline.views.html.first_view import keep_units, write_first_view, write_panel_list
+from sightline.views.html.panels import summary
+from sightline.views.html.view import PageView
 from support import traces
 from support.html_pages import read_data
 from support.simulated import simulated
@@ -77,3 +81,15 @@ def test_names_are_not_markup(tmp_path) -> None:
     evil = "</script><b>&"
     run = traces.opened(tmp_path, [traces.kernel(evil, 0, 5), traces.kernel("k", 9, 5)])
     assert b"<b>&" not in html.write(run, title=evil)
+
+
+def test_stacks_alone_begin_with_where_the_time_goes() -> None:
+    """py-spy's samples have no timeline: the page says what they say, and lists the functions."""
+    folder = find_exercise("cpu-sampling").folder / "recorded"
+    run = sightline.open(str(folder / "sampled-baseline.speedscope.json"))
+    answer = run.answer()
+    assert answer.headline.startswith("Of 3.290 s in which a thread ran, 66.6 % is in split_text ")
+    shown = summary.data(PageView(run, answer))
+    table = next(block for block in shown if block["kind"] == "table")
+    assert table["title"] == "Top functions by CPU time"
+    assert [column["name"] for column in table["columns"]] == ["name", "own", "own_pct", "total"]

@@ -14,7 +14,7 @@ from sightline.views.html import page as html
 from support import traces
 from support.campaigns import sample
 from support.command import stats
-from support.places import ROOT
+from support.places import EXAMPLES, ROOT
 from support.profiled import with_code
 from support.simulated import simulated
 from synth import SCENARIOS, kineto
@@ -492,6 +492,17 @@ def test_the_first_finding_is_readable_before_the_script_has_run(
     context.close()
 
 
+def test_on_a_phone_the_link_of_the_panel_that_is_shown_is_in_sight(opened, loading):
+    size = {"width": 390, "height": 844}
+    page = shown(opened, loading, "#p=recording", viewport=size).page
+    left, right = page.eval_on_selector(
+        "#panels a[aria-current]",
+        "a => { const b = a.getBoundingClientRect(); return [b.left, b.right] }",
+    )
+    assert left >= 0
+    assert right <= size["width"]
+
+
 def test_a_phone_sees_what_counts_first_and_whole_words(opened, loading):
     """The kernels' total beside their names, and no name that is broken within a word."""
     page = opened(loading, "#p=kernels", viewport={"width": 390, "height": 844}).page
@@ -505,3 +516,20 @@ def test_a_phone_sees_what_counts_first_and_whole_words(opened, loading):
                 return range.getClientRects().length <= 1;
             }))"""
     )
+
+
+def test_what_does_not_fit_on_paper_is_left_out_and_said(opened, tmp_path):
+    """The table of collectives is wider than a sheet, at whose edge it would be cut."""
+    page = shown(opened, write(tmp_path / "r.html", EXAMPLES / "simulated-straggler")).page
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    wide = [
+        table
+        for table in page.query_selector_all(".scroll > table")
+        if len(table.query_selector_all("thead th")) > 16
+    ]
+    assert wide
+    for table in wide:
+        heads = [head for head in table.query_selector_all("thead th") if head.is_visible()]
+        assert len(heads) == 16
+    assert "The first 16 of " in page.inner_text("body")

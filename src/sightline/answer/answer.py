@@ -13,6 +13,7 @@ from itertools import takewhile
 from typing import Any
 
 from sightline.answer.price_words import has_gain, write_price
+from sightline.core import registry
 from sightline.core.registry import OF_WINDOW
 from sightline.core.units import (
     format_about_ns,
@@ -202,11 +203,26 @@ class Answer:
 
     @cached_property
     def overlap_note(self) -> str | None:
-        """That gains are not to be added, in a sentence, where their sum is more than all."""
-        of_window = [f for f in self.gains if share_of(f["rule"]) == OF_WINDOW]
-        if sum(f["gain_pct"] or 0 for f in of_window if f["gain_ns"]) <= ALL_PCT:
+        """That gains are not to be added, in a sentence, where their sum is more than all.
+
+        All is the window, or, of findings about idle time, the idle time of all devices.
+        """
+        of_window = [f for f in self.gains if f["gain_ns"] and share_of(f["rule"]) == OF_WINDOW]
+        if sum(f["gain_pct"] or 0 for f in of_window) > ALL_PCT:
+            return "The findings' gains overlap: what one of them saves, another cannot save again."
+        of_idle = [f for f in of_window if _is_about_idle(f["rule"])]
+        idle_ns = sum(row["idle_ns"] or 0 for row in self.breakdown)
+        if (
+            not idle_ns
+            or len(of_idle) < 2
+            or 100 * sum(f["gain_ns"] for f in of_idle) <= ALL_PCT * idle_ns
+        ):
             return None
-        return "The findings' gains overlap: what one of them saves, another cannot save again."
+        names = [f["rule"] for f in of_idle]
+        return (
+            f"The gains of {', '.join(names[:-1])} and {names[-1]} overlap: there are "
+            f"{format_ns(idle_ns)} of idle time in all."
+        )
 
     @property
     def notes(self) -> list[str]:
@@ -224,6 +240,11 @@ class Answer:
     def about(self) -> list[str]:
         """What was recorded: tools, devices, window, how much."""
         return _describe_run(self)
+
+
+def _is_about_idle(rule: str) -> bool:
+    """Whether a rule prices gaps in which a device does nothing."""
+    return ".subjects.idle." in registry.list_names("rules").get(rule.replace("-", "_"), "")
 
 
 def _write_headline(answer: Answer) -> str:
@@ -258,6 +279,9 @@ def _write_headline(answer: Answer) -> str:
         if jobs := answer.counts.get("jobs"):
             first = f"{format_several(jobs, 'job')} of a batch system."
             return f"{first} {judged[0]['summary']}" if judged else f"{first} Nothing stands out."
+        if answer.functions:
+            # Of stacks alone: where the time goes is the answer.
+            return judged[0]["summary"] if judged else "Call stacks were recorded, and no timeline."
         return "The recording has no timeline."
     shares = [row["compute_pct"] for row in rows]
     low, high = format_pct(min(shares)), format_pct(max(shares))
@@ -282,7 +306,7 @@ def _describe_run(answer: Answer) -> list[str]:
     recordings, devices = answer.recordings, answer.devices
     parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
     if len(recordings) > 1:
-        parts.append(f"{len(recordings)} recordings")
+        parts.append(f"{format_several(len(recordings), 'recording')}")
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")

@@ -17,6 +17,7 @@ from sightline.core.model.store import FROM_FACTS, ID_SHIFT, Part
 from sightline.core.model.tables import load_table
 from sightline.core.optional_packages import load_package
 from sightline.core.text import replace_surrogates
+from sightline.core.units import format_several
 from sightline.errors import RequestError
 from sightline.timeline.run_labels import label_run_kernels
 
@@ -93,7 +94,8 @@ def answer_tables(
             raise RequestError("there is no query", hint=hint)
         if len(statements) > 1 and not unsafe:
             raise RequestError(
-                "the query cannot be answered", why=f"it is {len(statements)} statements, not one"
+                "the query cannot be answered",
+                why=f"it is {format_several(len(statements), 'statement')}, not one",
             )
         if not unsafe:
             _close(connection, files)

@@ -20,6 +20,7 @@ from sightline.capture.listeners import Listener
 from sightline.capture.request import CaptureRequest, find_bad_start
 from sightline.capture.shelf import Shelf, write_state
 from sightline.core.foreign_files import open_folder
+from sightline.core.units import format_several
 from sightline.errors import RequestError, SightlineError
 from sightline.record.collect.kineto_door import POLL_S, Order, take_trace
 from sightline.record.inline.rank import make_host_mark
@@ -190,7 +191,8 @@ class Node:
         if capture.history is not None and not capture.problems:
             return
         self._say(
-            f"captured {capture.told} of {len(capture.listeners)} processes ({capture.why})"
+            f"captured {capture.told} of "
+            f"{format_several(len(capture.listeners), 'process', 'processes')} ({capture.why})"
             + (f"; {capture.problems[0]}" if capture.problems else "")
         )
         if capture.history is None and self._fingerprints:

@@ -26,6 +26,7 @@ from sightline.capture.listeners import has_gpu
 from sightline.capture.node import Capture, Node
 from sightline.capture.request import CaptureRequest
 from sightline.capture.shelf import RUN
+from sightline.core.units import format_note
 from sightline.errors import InputError, RequestError
 from sightline.record.collect.kineto_door import LATE_S, POLL_S, WARM_UP_S
 
@@ -90,7 +91,9 @@ class Triggers:
                 self._say(f"{name} was fired: {error.what}")
                 return True
             self._fired = now
-        self._say(f"{name} was fired: {len(capture.listeners)} processes are recorded")
+        self._say(
+            f"{name} was fired: " + format_note(len(capture.listeners), "processes are recorded")
+        )
         files = list(beside)
         threading.Thread(target=keep_evidence, args=(capture, files), daemon=True).start()
         return True

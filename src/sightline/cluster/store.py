@@ -58,6 +58,7 @@ from sightline.cluster.lost_jobs import STATE, list_lost
 from sightline.cluster.names import Series, is_cluster
 from sightline.cluster.points import Batch
 from sightline.cluster.verdicts import JOB_SCHEMA, PROBLEM_SCHEMA, describe
+from sightline.core.units import format_several
 from sightline.core.whole_file import write_whole
 from sightline.errors import InputError, RequestError
 from sightline.subjects.jobs.job import Job, contradicts_limits
@@ -183,7 +184,9 @@ class Store:
                 raise DoubleError(f"job {known.row['job_id']} ended already")
             count = len(self._running) + len(self._ended)
             if count >= MOST_JOBS or self._weight + len(payload) > MOST_JOB_BYTES:
-                raise FullError(f"{count:,} jobs run, or ended and are not written yet")
+                raise FullError(
+                    f"{format_several(count, 'job')} running, or ended and not written yet"
+                )
             ticket = self._journal.append(_START, payload)
             self._begin_job(known, len(payload))
             self.changes += 1
@@ -424,16 +427,17 @@ class Store:
         lost = sum(gap.size for gap in gaps)
         if len(gaps) == 1 and gaps[0].is_end:
             self.losses.append(
-                f"{path.name} of the log ends with {lost:,} bytes of a record that is not whole: "
-                "after a kill its sender was not told that it is kept"
+                f"{path.name} of the log ends with {format_several(lost, 'byte')} of a record that "
+                "is not whole: after a kill its sender was not told that it is kept"
             )
             return
         kept = path.with_suffix(".damaged")
         with contextlib.suppress(FileExistsError):
             kept.hardlink_to(path)
         self.losses.append(
-            f"{path.name} of the log is damaged in {len(gaps)} places: {lost:,} bytes could not be "
-            f"read, and what was sent in them is missing; the file stays as {kept.name}"
+            f"{path.name} of the log is damaged in {format_several(len(gaps), 'place')}: "
+            f"{format_several(lost, 'byte')} could not be read, and what was sent in them is "
+            f"missing; the file stays as {kept.name}"
         )
 
     def _replay(self, kind: bytes, payload: bytes) -> None:

@@ -19,6 +19,7 @@ from sightline.core import registry
 from sightline.core.algebra.student import find_quantile
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
+from sightline.core.units import format_several
 from sightline.errors import RequestError
 
 METRICS = ("step_ns", "launches", "peak_memory", "kernel:PATTERN")
@@ -240,7 +241,8 @@ def _take_one(rows: Sequence[Mapping[str, Any]], column: str, unit: str, remedy:
         return Figure(None, unit, reasons=("there is no such row",))
     if len(rows) > 1:
         raise RequestError(
-            f"{len(rows)} rows are meant, and a claim is about one number", hint=remedy
+            f"{format_several(len(rows), 'row')} are meant, and a claim is about one number",
+            hint=remedy,
         )
     value = rows[0][column]
     if value is None:

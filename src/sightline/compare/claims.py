@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.registry import did_you_mean
+from sightline.core.units import format_several
 from sightline.errors import InputError
 
 # More are no claims that somebody made: bounds of what is read, not of what can be judged.
@@ -59,7 +60,9 @@ def read_claims(data: bytes, name: str) -> list[Claim]:
         raise _refuse(name, f"it is not JSON: {error}") from error
     several = given if isinstance(given, list) else [given]
     if not 0 < len(several) <= MOST_CLAIMS:
-        raise _refuse(name, f"it has {len(several)} claims, not 1 to {MOST_CLAIMS}")
+        raise _refuse(
+            name, f"it has {format_several(len(several), 'claim')}, not 1 to {MOST_CLAIMS}"
+        )
     return [_parse(one, f"{name}, claim {n}") for n, one in enumerate(several, 1)]
 
 

@@ -183,6 +183,8 @@ _OF_ONE = (
     (r"\bare\b", "is"),
     (r"(?<!can )(?<!may )\bhave\b", "has"),
     (r"\black\b", "lacks"),
+    (r"\btake\b", "takes"),
+    (r"\bwait\b", "waits"),
     (r"\bdo not\b", "does not"),
     (r"\bthat end\b", "that ends"),
     (r"\bthey start\b", "it starts"),

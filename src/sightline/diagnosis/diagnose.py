@@ -14,6 +14,7 @@ from sightline.core.model.run import Run
 from sightline.diagnosis.algorithms import name_algorithms
 from sightline.diagnosis.api_names import drop_versions
 from sightline.diagnosis.build import abstain
+from sightline.diagnosis.check_figures import add_figures
 from sightline.diagnosis.next_recording import name_checks
 from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.price import price_findings
@@ -64,11 +65,12 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     `own` are rules that a person wrote (`sightline.diagnosis.custom.forms.load`); `vendor` asks the
     rules of `nsys analyze`, too.
     """
+    whole = run  # which a check's command is about
     asked = ask_rules(run, own, lambda rule: vendor or not rule.vendor)
     run, rules = asked.run, asked.rules
     once = mark_one_offs(run, asked.found, rules)
     window_ns = find_longest_window(run) or _sum_profiled(run) or measure_sums(run)
-    ranked = rank_findings(once, rules, window_ns=window_ns)
+    ranked = add_figures(whole, rank_findings(once, rules, window_ns=window_ns))
     return name_checks(asked.recorded, name_algorithms(run, show_moments(asked, ranked)))
 
 

@@ -12,7 +12,7 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.registry import OF_WINDOW
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.price import share_of
 from sightline.timeline.cold_runs import find_cold_pauses
 from sightline.timeline.copies import LEAST_OPERATIONS as FEW_OPERATIONS
@@ -131,9 +131,12 @@ def _mark(found: Finding, steps: pl.DataFrame) -> Finding:
     if each.is_empty() or 100 * each.item(0, "ns") < MOST_PCT * found.direct_ns:
         return found
     share = format_pct(min(100 * each.item(0, "ns") / found.direct_ns, 100.0))
-    count = format_count(steps.filter(pl.col("rank") == each.item(0, "rank")).height)
+    count = steps.filter(pl.col("rank") == each.item(0, "rank")).height
     return replace(
         found,
-        evidence=(*found.evidence, f"{share} of it lies in one of {count} steps: it happens once"),
+        evidence=(
+            *found.evidence,
+            f"{share} of it lies in one of {format_several(count, 'step')}: it happens once",
+        ),
         where={**found.where, ONCE: each.item(0, "step")},
     )

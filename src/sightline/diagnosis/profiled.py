@@ -227,7 +227,9 @@ def _describe_hot_line(line: HotLine) -> str:
 def _count_launches(count: int, every: int) -> str:
     if every == 1:
         return "the profiled launch"
-    return f"{format_count(count)} of {format_count(every)} profiled launches"
+    return (
+        f"{format_count(count)} of {format_several(every, 'profiled launch', 'profiled launches')}"
+    )
 
 
 def _clip_name(name: str, length: int = 36) -> str:

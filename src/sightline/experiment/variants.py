@@ -10,6 +10,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sightline.core.units import format_several
 from sightline.errors import RequestError
 
 # All pairs share the error rate: of 12 variants there are 66.
@@ -105,7 +106,8 @@ def list_variants(
         )
     if len(found) > MOST_VARIANTS:
         raise RequestError(
-            f"{len(found)} variants are too many", why=f"{MOST_VARIANTS} are tried at once"
+            f"{format_several(len(found), 'variant')} are too many",
+            why=f"{MOST_VARIANTS} are tried at once",
         )
     return found
 

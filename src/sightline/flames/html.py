@@ -16,6 +16,7 @@ import polars as pl
 from sightline.core.installation import load_page
 from sightline.core.page_text import encode_bytes
 from sightline.core.text import make_printable
+from sightline.core.units import format_several
 from sightline.flames.instances import merge_frames
 from sightline.flames.layers import GRADES, INDEX, LAYERS
 from sightline.flames.names import make_labels
@@ -77,7 +78,7 @@ def page_data(
     if cut:
         notes.append(
             "Frames too small to see are drawn together as '[n small frames]' "
-            f"({cut:,} stacks cut)."
+            f"({format_several(cut, 'stack')} cut)."
         )
     data = _data(short, weights, make_printable(title), notes, with_before=before is not None)
     return data if before is None else {**data, "noise": noise_ratio}

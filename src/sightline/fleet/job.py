@@ -212,8 +212,14 @@ def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
     # Of a group that was recorded in part, ranks that nobody saw may have been waited for, too.
     is_part = pl.col("source").is_null() & (pl.len().over("meeting") < pl.col("group_size"))
     met = rows.filter(~pl.col("alone"), ~is_part.fill_null(value=False))
-    met = met.unique("meeting").select("meeting", *like, "transfer_ns")
+    # Groups of the same ranks use the same links.
+    group = pl.coalesce("members", "group").rank("dense").cast(pl.Int64) - 1
+    met = met.with_columns(group_id=group).unique("meeting")
+    met = met.select("meeting", *like, "group_id", "transfer_ns")
     alike = pl.len().over(like) >= LEAST_PEERS
+    # Where no rank has a peer, one link at other times says nothing of the link either.
+    if not rows.select(pl.col("compared").any()).item():
+        alike &= pl.col("group_id").n_unique().over(like) >= LEAST_PEERS
     usual = _find_usual(pl.col("transfer_ns")).over(like)
     met = met.select(
         "meeting",
@@ -222,8 +228,6 @@ def _add_excess(rows: pl.DataFrame, pipeline: Pipeline | None) -> pl.DataFrame:
         .otherwise(0),
     )
     rows = rows.join(met, on="meeting", how="left", maintain_order="left")
-    # Groups of the same ranks use the same links.
-    group = pl.coalesce("members", "group").rank("dense").cast(pl.Int64) - 1
     return rows.with_columns(
         pl.col("transfer_excess_ns").fill_null(0), group_id=group, op_kind=name_kind(pl.col("what"))
     )

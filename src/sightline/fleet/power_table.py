@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from sightline.core.algebra.student import find_quantile
+from sightline.core.units import format_several
 from sightline.errors import InputError
 
 _MOST_BYTES = 1 << 20
@@ -83,7 +84,10 @@ def make_levels(readings: Sequence[Reading]) -> list[Level]:
     """The clocks of readings, the highest first. Raises ValueError."""
     clocks = sorted({reading[0] for reading in readings}, reverse=True)
     if not 2 <= len(clocks) <= _MOST_CLOCKS:
-        raise ValueError(f"it has {len(clocks)} clocks, of 2 to {_MOST_CLOCKS} that it can have")
+        raise ValueError(
+            f"it has {format_several(len(clocks), 'clock')}, of 2 to {_MOST_CLOCKS} that it can "
+            "have"
+        )
     return [_make_level(mhz, clocks[0], [r for r in readings if r[0] == mhz]) for mhz in clocks]
 
 

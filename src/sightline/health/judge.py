@@ -57,6 +57,13 @@ def grade(judged: Sequence[Judged]) -> str:
     return next((state for state in (FAIL, WARN, PASS) if state in states), UNCHECKED)
 
 
+def grade_node(node: Node, judged: Sequence[Judged]) -> str:
+    """As `grade`; where no GPU is known, nothing that passes says that the node is healthy."""
+    known = node.gpus or any(event.device is not None for event in node.events)
+    found = grade(judged)
+    return UNCHECKED if found == PASS and not known else found
+
+
 def count_states(judged: Sequence[Judged]) -> dict[str, int]:
     """How many checks fail, warn, pass, or could not be made: each by the worst of its verdicts."""
     counts = dict.fromkeys((FAIL, WARN, PASS, UNCHECKED), 0)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sightline.core.units import format_long
+from sightline.core.units import format_long, format_several
 from sightline.opening.given import Given
 from sightline.opening.ranks import RANK_IN_NAME
 
@@ -114,7 +114,7 @@ def _compare_world_sizes(a: Given, b: Given) -> str | None:
 
 
 def _count_ranks(count: Any) -> str:
-    return "1 rank" if count == 1 else f"{count} ranks"
+    return "1 rank" if count == 1 else f"{format_several(count, 'rank')}"
 
 
 def _compare_times(a: Given, b: Given) -> str | None:

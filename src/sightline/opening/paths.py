@@ -14,6 +14,7 @@ from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
 from sightline.core.model.store import is_store
 from sightline.core.text import make_printable
+from sightline.core.units import format_several
 from sightline.errors import InputError
 from sightline.opening.recognise import (
     drop_superseded,
@@ -177,7 +178,7 @@ def _say_endings(files: list[Path]) -> str:
         return "it is empty: no file is in it or in what it holds"
     named = ", ".join(make_printable(path.name) for path in files[:_MOST_NAMED])
     more = ", ..." if len(files) > _MOST_NAMED else ""
-    of = "its only file" if len(files) == 1 else f"none of its {len(files):,} files"
+    of = "its only file" if len(files) == 1 else f"none of its {format_several(len(files), 'file')}"
     has = "has no ending" if len(files) == 1 else "has an ending"
     return f"{of} {has} that recordings have ({named}{more})"
 

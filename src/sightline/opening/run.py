@@ -12,6 +12,7 @@ from sightline.core.model.run import Run
 from sightline.core.model.run_folder import is_recorded
 from sightline.core.model.source import Source
 from sightline.core.model.store import Member, is_store, read_facts
+from sightline.core.units import format_several
 from sightline.errors import InputError
 from sightline.opening.given import Given
 from sightline.opening.helpers import drop_helpers
@@ -184,7 +185,7 @@ def _read_merged(source: Source, given: str, options: ImportOptions) -> list[Mem
             stores = [(label, import_one(Source(path, given), options)) for label, path in parts]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
-    text = f"{given} holds {len(stores)} ranks: they are read apart"
+    text = f"{given} holds {format_several(len(stores), 'rank')}: they are read apart"
     note = vars(Quality("merged_ranks", "info", text))
     return [
         Member(

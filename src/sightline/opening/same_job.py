@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sightline.core.model.declare import Quality
-from sightline.core.units import format_long
+from sightline.core.units import format_long, format_several
 from sightline.errors import InputError
 from sightline.opening.given import Given
 from sightline.opening.job_evidence import find_difference, has_evidence
@@ -158,7 +158,7 @@ def _list_commands(jobs: Sequence[Job]) -> list[str]:
     shown = [f"  sightline {name}" for name in names[:_SHOWN]]
     if len(jobs) > _SHOWN:
         shown.append(f"  … and {len(jobs) - _SHOWN} more: give a folder further inside")
-    every = f" of the {len(jobs)} jobs" if len(jobs) > _SHOWN else ""
+    every = f" of the {format_several(len(jobs), 'job')}" if len(jobs) > _SHOWN else ""
     lines = [f"A report for each{every}:", *shown]
     if len(jobs) == 2:
         lines += ["To compare them:", f"  sightline compare --before {names[0]} --after {names[1]}"]

@@ -22,6 +22,11 @@ _FIELDS = (
     "ElapsedRaw,TimelimitRaw,AllocTRES,ReqTRES,ReqMem,NNodes,NCPUS,NodeList,TotalCPU,MaxRSS,"
     "TRESUsageInTot,TRESUsageInAve,TRESUsageInMax,ConsumedEnergyRaw,AdminComment"
 )
+# What a person can type where the accounting cannot be asked from here.
+_GIVE_SOURCE = (
+    "Else give a source:  sightline jobs sacct.txt ARCHIVE job.db\n"
+    "It can be made by:  sacct --json --allusers --starttime now-7days > jobs.json"
+)
 
 
 def ask_accounting(folder: Path, since: str, job: str | None = None) -> Path:
@@ -34,9 +39,7 @@ def ask_accounting(folder: Path, since: str, job: str | None = None) -> Path:
     if program is None:
         raise RequestError(
             "there is no source, and no sacct on the PATH to ask",
-            hint="On a login node of Slurm:  sightline jobs\n"
-            "Else give a source:  sightline jobs sacct.txt ARCHIVE job.db\n"
-            "It can be made by:  sacct --json --allusers --starttime now-7days > jobs.json",
+            hint=f"On a login node of Slurm:  sightline jobs\n{_GIVE_SOURCE}",
         )
     which = ["--jobs", job] if job else ["--allusers", "--starttime", since]
     said = ""
@@ -45,7 +48,8 @@ def ask_accounting(folder: Path, since: str, job: str | None = None) -> Path:
         code, said = _run_bounded([program, *form, *which], target)
         if code == 0 and target.stat().st_size:
             return target
-    raise InputError("sacct did not answer", why=said or "it printed nothing")
+    hint = f"Does it answer here:  sacct --starttime now-1hours\n{_GIVE_SOURCE}"
+    raise InputError("sacct did not answer", why=said or "it printed nothing", hint=hint)
 
 
 def _run_bounded(command: list[str], target: Path) -> tuple[int, str]:
@@ -74,7 +78,11 @@ def _copy(child: subprocess.Popen[bytes], write: Callable[[bytes], object]) -> N
         waiting.register(stream, selectors.EVENT_READ)
         while True:
             if not waiting.select(max(0.0, end - time.monotonic())):
-                raise InputError("sacct did not answer", why=f"it took over {_LONGEST_S:.0f} s")
+                raise InputError(
+                    "sacct did not answer",
+                    why=f"it took over {_LONGEST_S:.0f} s",
+                    hint=f"Ask for less:  sightline jobs --since 1d\n{_GIVE_SOURCE}",
+                )
             block = stream.read1(1 << 20)  # type: ignore[attr-defined]
             if not block:
                 break

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sightline.core.kernel_labels import label_kernels, shorten_kernel_name
-from sightline.core.units import format_ns, format_pct
+from sightline.core.units import format_ns, format_pct, format_several
 
 Row = dict[str, Any]
 _LEVELS = (("dram", "DRAM"), ("l2", "L2"), ("l1", "L1"))
@@ -20,6 +20,8 @@ _LEVELS = (("dram", "DRAM"), ("l2", "L2"), ("l1", "L1"))
 
 # NVIDIA's ncu calls a unit a kernel's limit from here on (SpeedOfLight.py: 60 %).
 _NEAR_PCT = 60.0
+# Launches that differ by less in both directions are one point: markers are wider than that (ours).
+_ALIKE = 0.1
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,21 @@ class Chart:
 
 
 def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart | None:
-    """A chart of these rows, the longest kernels first; None where none can be placed."""
+    """A chart of these rows, the longest kernels first; None where none can be placed.
+
+    Launches that are alike are one point: the longest of them, with the time of all.
+    """
     every = list(rows)
     placed = [r for r in every if r["flop_per_s"] and r["dram_intensity"]]
-    placed.sort(key=lambda r: -(r["duration_ns"] or 0))
+    placed.sort(key=_get_time, reverse=True)
     if not placed:
         return None
-    total = sum(r["duration_ns"] or 0 for r in placed) or 1
+    total = sum(map(_get_time, placed)) or 1
     labels = label_kernels(r["name"] for r in placed if r["name"])
+    groups = sorted(_group_alike(placed), key=lambda g: sum(map(_get_time, g)), reverse=True)
     points = [
-        _point(n, r, labels.get(r["name"], "unnamed"), (r["duration_ns"] or 0) / total)
-        for n, r in enumerate(placed, 1)
+        _point(n, group, labels.get(group[0]["name"], "unnamed"), total)
+        for n, group in enumerate(groups, 1)
     ]
     roofs = _roofs(placed)
     kernels = len({r["kernel_id"] for r in placed})
@@ -81,11 +87,10 @@ def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart 
     missing = len({r["kernel_id"] for r in every}) - kernels
     if missing:
         left.append(
-            f"{missing} kernel{'s' if missing > 1 else ''} without counted arithmetic or traffic "
-            "not drawn"
+            f"{format_several(missing, 'kernel')} without counted arithmetic or traffic not drawn"
         )
     return Chart(
-        title=f"Roofline · {device or 'unknown device'} · {kernels} kernel{'s' * (kernels > 1)}",
+        title=f"Roofline · {device or 'unknown device'} · {format_several(kernels, 'kernel')}",
         subtitle=(
             "Ceilings: solid at the measured clock, dashed as in the datasheet, dotted the best "
             "that a benchmark reached.",
@@ -105,6 +110,35 @@ def make_chart(rows: Iterable[Row], device: str | None, top: int = 12) -> Chart 
     )
 
 
+def _get_time(row: Row) -> int:
+    return row["duration_ns"] or 0
+
+
+def _group_alike(rows: list[Row]) -> list[list[Row]]:
+    """Launches of one kernel at one precision whose points would cover each other.
+
+    They are bound by the same, and within a tenth of the first one in both directions.
+    """
+    groups: dict[tuple[Any, ...], list[list[Row]]] = {}
+    for row in rows:
+        key = (row["name"], row["precision"], row["roof"], _name_bound(row))
+        known = groups.setdefault(key, [])
+        near = (group for group in known if _is_near(group[0], row))
+        group = next(near, None) if row["name"] else None
+        if group is None:
+            known.append([row])
+        else:
+            group.append(row)
+    return [group for known in groups.values() for group in known]
+
+
+def _is_near(first: Row, row: Row) -> bool:
+    return all(
+        abs(row[name] - first[name]) <= _ALIKE * first[name]
+        for name in ("flop_per_s", "dram_intensity")
+    )
+
+
 def _name_bound(row: Row) -> str:
     """What bounds a kernel; where that is memory, and not the one below whose roof it is, which.
 
@@ -117,11 +151,14 @@ def _name_bound(row: Row) -> str:
     return "caches" if bound == "memory" and row["roof"] == "compute" and is_cache else bound
 
 
-def _point(number: int, r: Row, name: str, weight: float) -> Point:
+def _point(number: int, alike: list[Row], name: str, total: int) -> Point:
+    """The point of launches that are alike, of which the first stands for all; `total` in ns."""
+    r, time = alike[0], sum(map(_get_time, alike))
+    name = name if len(alike) == 1 else f"{len(alike)} × {name}"
     legend = (
         name,
         r["precision"].replace("_", " "),
-        format_ns(r["duration_ns"]),
+        format_ns(None if r["duration_ns"] is None else time),
         f"{_si(r['flop_per_s'])}FLOP/s",
         f"{r['dram_intensity']:.3g} FLOP/B",
         f"{format_pct(r['of_roof_pct'])} of {r['roof']}" if r["roof"] else "no roof known",
@@ -141,7 +178,7 @@ def _point(number: int, r: Row, name: str, weight: float) -> Point:
         r["flop_per_s"],
         r["roof_flop_per_s"],
         legend,
-        weight,
+        time / total,
         caches,
     )
 

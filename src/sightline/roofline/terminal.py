@@ -60,7 +60,7 @@ def draw_text(chart: Chart, width: int = 80, height: int = 20, top: int = 12) ->
     for power in list_decades(chart.x_range):
         text = format_tick(power)
         start = left + round((power - x0) / (x1 - x0) * (columns - 1)) - len(text) // 2
-        start = min(start, width - len(text))
+        start = min(start, len(ticks) - len(text))
         for n, char in enumerate(text):
             if 0 <= start + n < len(ticks):
                 ticks[start + n] = char

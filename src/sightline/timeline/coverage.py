@@ -12,6 +12,7 @@ from sightline.core.algebra.latest import find_latest
 from sightline.core.algebra.lookup import Texts
 from sightline.core.model.declare import Quality
 from sightline.core.model.run import Run
+from sightline.core.units import format_several
 from sightline.timeline.api_calls import launches_graph, launches_kernels
 from sightline.timeline.host_ranges import IN_API, list_capture_ranges
 
@@ -34,8 +35,9 @@ def note_lost_kernels(run: Run) -> Quality | None:
     if not lost:
         return None
     text = (
-        f"of {height:,} kernel launches have no kernel in the recording: the profiler lost them, "
-        "and where the GPU looks idle meanwhile, it may have worked"
+        f"of {format_several(height, 'kernel launch', 'kernel launches')} have no kernel in the "
+        "recording: the profiler lost them, and where the GPU looks idle meanwhile, it may have "
+        "worked"
     )
     remedy = "Record again: fewer steps, after a warm-up, with no other profiler in the process."
     severity = "warning" if 100 * lost >= _SHARE_PCT * height else "info"

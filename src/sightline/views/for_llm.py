@@ -13,7 +13,7 @@ from typing import Any
 from sightline.answer.answer import Answer
 from sightline.answer.price_words import label_device, write_price
 from sightline.core.text import fit_text, make_printable
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.version import __version__
 from sightline.views.terminal.screen import list_parts
 
@@ -80,7 +80,10 @@ def _times(answer: Answer) -> Iterator[str]:
         label = label_device(row, rows)
         yield f"- {_line(label) or 'GPU'}: window {format_ns(row['window_ns'])}: {shares}"
     if len(rows) > _DEVICES:
-        yield f"- {len(rows) - _DEVICES} more devices: `sightline stats breakdown RECORDING`"
+        yield (
+            f"- {format_several(len(rows) - _DEVICES, 'more device')}: `sightline stats breakdown "
+            "RECORDING`"
+        )
     for note in answer.notes:
         yield f"- {_line(note)}"
 

@@ -12,6 +12,7 @@ from decimal import Decimal
 import polars as pl
 
 from sightline.core.model.columns import Column
+from sightline.core.model.declare import Analysis
 from sightline.core.text import fit_text, fit_texts, make_printable
 from sightline.core.units import (
     format_bytes,
@@ -48,6 +49,13 @@ class Reading:
     origin_ns: int | None = None  # what moments are counted from; None: the run's own clock
     labels: Mapping[str, str] = field(default_factory=dict)  # short names of kernels
     whole: bool = False  # texts are never cut
+
+
+def put_worst_first(frame: pl.DataFrame, declared: Analysis) -> pl.DataFrame:
+    """The rows of an analysis as a person is shown them: the worst first, where it says which."""
+    if declared.worst is None:
+        return frame
+    return frame.sort(declared.worst, descending=True, nulls_last=True, maintain_order=True)
 
 
 def write(

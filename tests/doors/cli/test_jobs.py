@@ -198,6 +198,21 @@ def test_an_old_sacct_is_asked_for_text(
     assert "ada" in read_screen(capsys, "jobs", "--since", "2026-01-01")
 
 
+@pytest.mark.parametrize("says", ["echo 'no configuration source' >&2; exit 1", "exit 0"])
+def test_where_sacct_does_not_answer_it_is_said_what_to_type(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, says: str
+) -> None:
+    stub = tmp_path / "sacct"
+    stub.write_text(f"#!/bin/sh\n{says}\n")
+    stub.chmod(stub.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    assert main(["jobs"]) != 0
+    told = capsys.readouterr().err
+    assert "sacct did not answer" in told
+    assert "sightline jobs sacct.txt" in told
+    assert "sacct --json --allusers --starttime now-7days > jobs.json" in told
+
+
 def test_no_source_and_no_sacct(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sightline.core.units import format_ns
 from support.command import sightline
 from support.traces import kernel, write
 
@@ -76,7 +77,10 @@ def test_what_if_takes_a_findings_own_word_and_gives_its_answer(name: str) -> No
     found = json.loads(sightline("findings", EXAMPLE, "--json").out)
     mine = next(f for f in found if f["rule"] == "dataloader-starved")
     assert row["saved"]["amount"] == mine["gain_ns"] > 0
-    assert "Waiting for the DataLoader" in sightline("whatif", EXAMPLE, "--remove", name).out
+    screen = sightline("whatif", EXAMPLE, "--remove", name).out
+    assert "Waiting for the DataLoader" in screen
+    assert row["window_ns"] - row["new_window_ns"] == mine["gain_ns"]
+    assert f"window 17.44 ms → at least {format_ns(row['new_window_ns'])}" in screen
 
 
 def test_what_if_of_a_finding_that_is_not_there_says_which_are() -> None:

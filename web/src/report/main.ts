@@ -159,8 +159,9 @@ class Report {
     if (focus) {
       window.scrollTo(0, 0);
       document.getElementById(`heading-${panel.name}`)?.focus({ preventScroll: true });
-      this.links.get(panel.name)?.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
+    // On a phone the links are one row, of which a link to a panel may show the first few alone.
+    this.links.get(panel.name)?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.remember();
   }
 

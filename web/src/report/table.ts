@@ -5,6 +5,7 @@ import type { Cell, TableBlock, TableColumn } from "./data";
 import { breakable, copyButton, h, isNarrow, say } from "../shared/dom";
 
 const FIRST = 30; // rows at first, and on paper, as style.css has it
+const COLUMNS = 16; // on paper, as style.css has it: more would be cut at its edge
 const LONG = 28; // letters of a name that may go on in the next line
 let made = 0;
 
@@ -152,7 +153,9 @@ class Table {
     }
     if (this.filter && !kept.length) texts.push("No row matches.");
     const most = Math.max(kept.length, this.filter ? 0 : block.of);
-    const paper = rows.length > FIRST ? `The first ${FIRST} of ${most.toLocaleString("en-US")} rows.` : "";
+    const cut = [[rows.length > FIRST, FIRST, most, "rows"], [this.block.columns.length > COLUMNS, COLUMNS, this.block.columns.length, "columns"]] as const;
+    const left = cut.filter(([is]) => is).map(([, first, of, what]) => `the first ${first} of ${of.toLocaleString("en-US")} ${what}`).join(", ");
+    const paper = left ? `${left[0]!.toUpperCase()}${left.slice(1)}.` : "";
     this.foot.replaceChildren(h("span", { class: paper ? "screen" : undefined }, ...texts), h("span", { class: "paper" }, paper));
   }
 

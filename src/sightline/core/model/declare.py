@@ -132,6 +132,8 @@ class Analysis:
     needs: tuple[str, ...] = ()  # tables without which there is no answer
     params: tuple[Param, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader of the numbers must know
+    # A person is shown the rows with the most of this column first, a program all in their order.
+    worst: str | None = None
 
 
 @dataclass(frozen=True)

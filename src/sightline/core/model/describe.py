@@ -9,7 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from sightline.core.text import fit_text
-from sightline.core.units import format_count
+from sightline.core.units import format_count, format_several
 
 # What says most about a run, in this order, with the noun for one row of it.
 _COUNTED = (
@@ -40,7 +40,7 @@ def describe_run(run: Described) -> list[str]:
     """Its recording, tool, devices, counts and window, each as a text; nothing is computed."""
     recordings = run.table("recordings").select("path", "tool").to_dicts()
     names = [fit_text(Path(r["path"]).name, 48) for r in recordings]
-    parts = [names[0] if len(names) == 1 else f"{len(names)} recordings"]
+    parts = [names[0] if len(names) == 1 else f"{format_several(len(names), 'recording')}"]
     parts += sorted({r["tool"] for r in recordings if r["tool"]})
     devices = run.table("devices").get_column("name").to_list()
     if devices:

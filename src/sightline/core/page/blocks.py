@@ -15,6 +15,7 @@ from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.columns import Column
 from sightline.core.page.declare import Block
 from sightline.core.text import make_printable
+from sightline.core.units import format_several
 
 # Rows that a table of the page holds. More make no person wiser, and each costs bytes.
 MAX_ROWS = 2_000
@@ -206,7 +207,8 @@ def make_lines(
             }
         )
     note = (
-        f"{count:,} values, drawn as lowest to highest of {MAX_POINTS:,} equal slices of time"
+        f"{format_several(count, 'value')}, drawn as lowest to highest of {MAX_POINTS:,} equal "
+        "slices of time"
         if count > MAX_POINTS
         else ""
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sightline.core.units import format_several
 from sightline.diagnosis.custom.expression import Expression, Missing, Unfit
 from sightline.diagnosis.custom.forms import OwnRule
 
@@ -89,7 +90,7 @@ def print_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"{len(value)} samples"
+        return f"{format_several(len(value), 'sample')}"
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"

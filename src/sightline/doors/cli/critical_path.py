@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.core.units import format_several
 from sightline.doors.cli._output import add_target, encode_json, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
 
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     pieces = run.ask("critical_path")
     whole = max(int(pieces.get_column("duration_ns").sum()), 1)
     shares = sum_pieces(pieces, ["part"])
-    print(f"critical path {format_ns(whole)}, {format_count(pieces.height)} pieces\n")
+    print(f"critical path {format_ns(whole)}, {format_several(pieces.height, 'piece')}\n")
     for part, n, ns in shares.rows():
         print(
             f"{part:<24}{format_pct(100 * ns / whole):>9}{format_ns(ns):>12}{format_count(n):>10}"

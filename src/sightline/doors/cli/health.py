@@ -186,11 +186,11 @@ def _describe_devices(node: Node) -> dict[str, Any]:
 
 def _describe_health(node: Node, judged: list[Judged]) -> dict[str, Any]:
     from sightline.health.check import FAIL, WARN
-    from sightline.health.judge import count_states, grade
+    from sightline.health.judge import count_states, grade, grade_node
 
     return {
         "node": node.name,
-        "state": grade(judged),
+        "state": grade_node(node, judged),
         "counts": count_states(judged),
         "problems": [
             f"{one.check.name}: {verdict.where + ': ' if verdict.where else ''}{verdict.text}"

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from sightline.core.units import format_several
 from sightline.doors.cli._shared import GATE_FAILED
 
 if TYPE_CHECKING:
@@ -248,8 +249,8 @@ def _list_layouts(args: argparse.Namespace) -> int:
     for model, _ in _collect_fleet(args):
         every, maximal = list_layouts(model.family, plain), list_maximal(model.family, plain)
         lines.append(
-            f"{model.name}: {len(every) - 1} placements, {len(maximal)} to which nothing can be "
-            "added (slot:profile)"
+            f"{model.name}: {format_several(len(every) - 1, 'placement')}, {len(maximal)} to which "
+            "nothing can be added (slot:profile)"
         )
         lines += list(list_cuts(model))
         data[model.name] = [

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.core.units import format_several
 from sightline.doors.cli._edge import write_raw
 from sightline.doors.cli._shared import add_recordings, open_recordings
 
@@ -100,7 +101,7 @@ def _serve_run(args: argparse.Namespace) -> Server:
 
     def say(done: int) -> None:
         if live:
-            write_raw(sys.stderr, f"\r{done:,} events prepared")
+            write_raw(sys.stderr, f"\r{format_several(done, 'event')} prepared")
             sys.stderr.flush()
 
     server = serve(opened, args.host, args.port, say)

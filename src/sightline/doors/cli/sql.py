@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 
+from sightline.core.units import format_several
 from sightline.doors.cli._output import add_exact, add_target, choose_table_format
 from sightline.doors.cli._shared import (
     add_paths,
@@ -76,5 +77,5 @@ def run(args: argparse.Namespace) -> int:
     print_bytes(write(frame, columns, form, args.limit, exact=args.exact))
     cut = frame.height - args.limit
     if form in ("table", "markdown") and args.limit > 0 and cut > 0:
-        print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
+        print(f"… {format_several(cut, 'more row')} (--limit 0 for all)", file=sys.stderr)
     return 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.core.units import format_several
 from sightline.doors.cli._output import add_exact, add_target, choose_table_format
 from sightline.doors.cli._shared import (
     add_recordings,
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sightline.core import registry
     from sightline.errors import RequestError
-    from sightline.views.tables import write
+    from sightline.views.tables import put_worst_first, write
 
     form = choose_table_format(args)
     if form == "parquet" and sys.stdout.isatty():
@@ -88,12 +89,14 @@ def run(args: argparse.Namespace) -> int:
     parameters = _parameters(args.parameters, declared)
     opened = open_recordings(args)
     answer = opened.ask(args.analysis, **parameters)
+    if form in ("table", "markdown"):
+        answer = put_worst_first(answer, declared)
     reading = _reading(opened, args, form)
     print_bytes(write(answer, declared.columns, form, args.limit, reading, exact=args.exact))
     cut = answer.height - args.limit
     if form in ("table", "markdown"):
         if args.limit > 0 and cut > 0:
-            print(f"… {cut:,} more rows (--limit 0 for all)", file=sys.stderr)
+            print(f"… {format_several(cut, 'more row')} (--limit 0 for all)", file=sys.stderr)
         for note in _list_notes(declared, opened) if form == "table" else ():
             said = f"note: {note}"
             is_seen = sys.stderr.isatty()
@@ -108,7 +111,12 @@ def _list_notes(declared: Analysis, run: Run) -> list[str]:
 
     is_of_memory = ".subjects.memory." in registry.load("analyses", declared.name).__name__
     broken = note_broken_memory(run) if is_of_memory else None
-    return [*([broken.text] if broken else []), *declared.notes]
+    order = f"Those with the most {declared.worst} first; --format csv keeps the answer's order."
+    return [
+        *([broken.text] if broken else []),
+        *([order] if declared.worst else []),
+        *declared.notes,
+    ]
 
 
 def _reading(run: Run, args: argparse.Namespace, form: str) -> Reading:

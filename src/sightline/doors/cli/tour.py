@@ -16,6 +16,8 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, NamedTuple
 
+from sightline.core.units import format_several
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -147,7 +149,7 @@ def _run_command(stop: Stop, lab: Path) -> None:
     for line in said[: stop.lines]:
         print(line.rstrip())
     if stop.lines is not None and len(said) > stop.lines:
-        print(f"… and {len(said) - stop.lines} lines more")
+        print(f"… and {format_several(len(said) - stop.lines, 'line')} more")
     print()
 
 

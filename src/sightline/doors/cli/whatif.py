@@ -20,7 +20,11 @@ from sightline.doors.cli._shared import add_recordings, open_recordings
 from sightline.doors.cli._whatif_server import add_arguments as add_server_arguments
 
 if TYPE_CHECKING:
+    from sightline.core.model.declare import Finding
     from sightline.core.model.run import Run
+
+# Shares of two windows that differ by less are of one, which is rounded (ours).
+_SAME_PCT = 0.01
 
 HELP = "the new step time if some work were faster or gone"
 
@@ -109,6 +113,7 @@ def _find_rule(run: Run, word: str) -> str:
 def _answer_finding(args: argparse.Namespace) -> int:
     """What the report says of the finding: one question has one answer."""
     from sightline.answer.price_words import write_price
+    from sightline.core.units import format_ns
     from sightline.errors import RequestError
 
     opened = open_recordings(args)
@@ -128,6 +133,7 @@ def _answer_finding(args: argparse.Namespace) -> int:
                 "title": f.title,
                 "saved": f.gain and f.gain._asdict(),
                 "method": f.method,
+                **_describe_window(opened, f),
             }
             for f in mine
         ]
@@ -137,6 +143,29 @@ def _answer_finding(args: argparse.Namespace) -> int:
     for finding in mine:
         print(f"without  {finding.title} ({finding.rule})")
         print(f"  {' · '.join(write_price(finding.to_dict(), breakdown))}")
+        window = _describe_window(opened, finding)
+        if window:
+            before, after = map(format_ns, window.values())
+            print(f"  window {before} → at least {after}")
         if finding.method:
             print(f"  by {finding.method}")
     return 0
+
+
+def _describe_window(run: Run, finding: Finding) -> dict[str, int]:
+    """The window now, and without what the finding could save, ns; empty where it is of none.
+
+    Where the recorder took much of it, both are without the recorder, as gains are.
+    """
+    from sightline.core.registry import OF_WINDOW
+    from sightline.diagnosis.price import share_of
+    from sightline.timeline.host_parts import find_longest_window
+    from sightline.timeline.segments import select_repeating
+
+    gain = finding.gain
+    if gain is None or gain.unit != "ns" or not gain.pct or share_of(finding.rule) != OF_WINDOW:
+        return {}
+    window = find_longest_window(select_repeating(run))
+    if window is None or abs(100 * gain.amount / window - gain.pct) > _SAME_PCT:
+        window = round(100 * gain.amount / gain.pct)
+    return {"window_ns": window, "new_window_ns": max(window - round(gain.amount), 0)}

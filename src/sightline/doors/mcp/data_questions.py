@@ -41,6 +41,7 @@ def ask_table(
     """
     from sightline.answer.sql import answer_query
     from sightline.core import registry
+    from sightline.views.tables import put_worst_first
 
     session = desk.session(recording)
     if (sql is None) == (analysis is None):
@@ -54,7 +55,7 @@ def ask_table(
         ask_next = f"table('{recording}', sql='SELECT ... GROUP BY ...')"
     else:
         declared = registry.load("analyses", analysis).ANALYSIS
-        answer = session.ask(declared.name, **(parameters or {}))
+        answer = put_worst_first(session.ask(declared.name, **(parameters or {})), declared)
         head["units"] = {c.name: c.unit for c in declared.columns if c.unit}
         head["notes"] = list(declared.notes)
         ask_next = f"explain('{declared.name}')"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 
+from sightline.core.units import format_several
 from sightline.doors.mcp.roots import resolve_path, show_path
 from sightline.errors import RequestError
 from sightline.session import Session, open_session
@@ -29,7 +30,9 @@ class Desk:
     def resolve(self, paths: Sequence[str]) -> list[str]:
         """Paths that may be opened. Raises InputError."""
         if not 0 < len(paths) <= _MOST_PATHS:
-            raise RequestError(f"{len(paths)} paths are named", why=f"1 to {_MOST_PATHS} may be")
+            raise RequestError(
+                f"{format_several(len(paths), 'path')} are named", why=f"1 to {_MOST_PATHS} may be"
+            )
         return [resolve_path(path, self.roots) for path in paths]
 
     def open(self, paths: Sequence[str], window: str | None, same_job: bool) -> str:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import polars as pl
 
 from sightline.core.model.declare import Quality
-from sightline.core.units import format_long, format_ns
+from sightline.core.units import format_long, format_ns, format_several
 from sightline.errors import InputError
 
 # Processes of one job follow each other within the time that a program takes to load. opening's
@@ -41,7 +41,7 @@ def check_programs(files: Sequence[tuple[str, pl.DataFrame]], given: str) -> lis
         sets = [f"  {_list_names(program)}" for program in programs[:_SHOWN]]
         more = len(programs) - _SHOWN
         raise InputError(
-            f"{given} holds recordings of {len(programs)} programs",
+            f"{given} holds recordings of {format_several(len(programs), 'program')}",
             why=f"{early.names[0]} ended {format_long(pause)} before {late.names[0]} began",
             hint="\n".join(
                 ["Put the files of each program into a folder of their own:", *sets]
@@ -96,5 +96,5 @@ def _split_at(spans: Sequence[_Program], pause_ns: int) -> list[_Program]:
 
 def _list_names(program: _Program) -> str:
     names = sorted(program.names)
-    more = f" … ({len(names)} files)" if len(names) > _SHOWN else ""
+    more = f" … ({format_several(len(names), 'file')})" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

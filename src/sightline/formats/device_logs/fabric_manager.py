@@ -14,6 +14,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.text import make_printable
+from sightline.core.units import format_several
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_no_date, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
@@ -94,7 +95,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality.append(note_no_date() if "JOURNAL" in levels else note_zone())
     quality += note_bad_lines(bad, "line of a Fabric Manager's log")
     if not events:
-        calm = f"{sum(levels.values()):,} lines, none of them a warning or an error"
+        calm = f"{format_several(sum(levels.values()), 'line')}, none of them a warning or an error"
         quality.append(Quality("no_errors", "info", calm))
     fatal = [event for event in events if event["event"] == "sxid-fatal"]
     if fatal:

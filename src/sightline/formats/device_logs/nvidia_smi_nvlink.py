@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
+from sightline.core.units import format_several
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, read_number
 from sightline.formats._stacks import note_bad_lines, read_text
@@ -134,7 +135,7 @@ def _note_errors(errors: dict[_Link, dict[str, int]]) -> list[Quality]:
         return []
     (gpu, link), own = max(wrong, key=lambda one: sum(one[1].values()))
     shown = ", ".join(f"{count:,} {name}" for name, count in own.items())
-    more = f"; {len(wrong)} links have errors" if len(wrong) > 1 else ""
+    more = f"; {format_several(len(wrong), 'link')} have errors" if len(wrong) > 1 else ""
     text = f"NVLink errors: GPU {gpu}, link {link}: {shown}{more}"
     remedy = "Ask again under load: errors that grow slow every collective over that link."
     return [Quality("link_errors", "warning", text, None, remedy)]

@@ -15,7 +15,7 @@ import polars as pl
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
-from sightline.core.units import INT64_MAX
+from sightline.core.units import INT64_MAX, format_several
 from sightline.errors import DamagedError
 from sightline.formats._stacks import read_text
 
@@ -56,7 +56,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not gpus:
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it has {len(agents)} agents, and none is a GPU"
+            why=f"it has {format_several(len(agents), 'agent')}, and none is a GPU"
             + (f": {failed[0][:120]}" if failed else ""),
             hint="Check whether the driver is loaded (lsmod | grep amdgpu), and whether this user "
             "is in the groups render and video.",

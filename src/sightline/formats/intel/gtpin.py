@@ -19,7 +19,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import Frame, StackTrie
-from sightline.core.units import INT64_MAX
+from sightline.core.units import INT64_MAX, format_several
 from sightline.errors import DamagedError
 from sightline.formats._ncu import make_frame
 from sightline.formats._stacks import finish_import, note_bad_lines, read_text
@@ -247,11 +247,17 @@ def _read_opcodes(lines: list[str], found: _Found) -> None:
         return
     found.add_metric(kernel, "Dynamic", "instructions", executed)
     if told is not None and told != executed:
-        said = f"the tool counted {told:,} instructions, and its histogram adds up to {executed:,}"
+        said = (
+            f"the tool counted {format_several(told, 'instruction')}, and its histogram adds up to "
+            f"{executed:,}"
+        )
         found.quality.append(Quality("counts_differ", "warning", said))
     listed = sum(count for _, count in listing)
     if listing and listed != executed:
-        said = f"the histogram adds up to {executed:,} instructions, and the listing to {listed:,}"
+        said = (
+            f"the histogram adds up to {format_several(executed, 'instruction')}, and the listing "
+            f"to {listed:,}"
+        )
         found.quality.append(Quality("counts_differ", "warning", said))
     # Of all kernels together the listing does not say where one ends.
     is_whole = name != _ALL and listed == executed

@@ -15,6 +15,7 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.core.text import replace_surrogates
+from sightline.core.units import format_several
 from sightline.formats._stacks import note_bad_lines
 
 _HEAD = re.compile(
@@ -183,6 +184,6 @@ def note_warnings(said: Sequence[Said]) -> list[Quality]:
     most = sorted(count.items(), key=lambda item: -item[1])
     notes = [Quality("nccl_warning", "warning", f"NCCL: {words}", n) for words, n in most[:_SHOWN]]
     if len(most) > _SHOWN:
-        more = f"NCCL: warnings of {len(most) - _SHOWN} more texts"
+        more = f"NCCL: warnings of {format_several(len(most) - _SHOWN, 'more text')}"
         notes.append(Quality("nccl_warning", "warning", more, sum(n for _, n in most[_SHOWN:])))
     return notes

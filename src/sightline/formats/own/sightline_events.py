@@ -20,7 +20,7 @@ from sightline.core.model import event_file as f
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import WHOLE_BYTES, Source, read_intact
 from sightline.core.text import make_printable
-from sightline.core.units import format_count, format_ns, format_several
+from sightline.core.units import format_ns, format_several
 from sightline.errors import DamagedError
 
 IMPORTER = Importer(
@@ -350,7 +350,9 @@ def _cost(found: _Read) -> list[Quality]:
     count = found.events.filter(pl.col("kind") != f.CLOCK).height
     said = []
     if pair and count:
-        said.append(f"{format_count(count)} marks and samples at {format_ns(pair)} or more each")
+        said.append(
+            f"{format_several(count, 'mark')} and samples at {format_ns(pair)} or more each"
+        )
     torch = found.facts.get("torch_profiler")
     if isinstance(torch, dict):
         numbers = {k: _int(torch.get(k)) or 0 for k in ("start_ns", "stop_ns", "export_ns")}

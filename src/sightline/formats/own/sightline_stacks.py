@@ -17,7 +17,7 @@ from sightline.core.cxx_names import demangle
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import MAX_DEPTH, Frame, StackTrie
-from sightline.core.units import format_bytes, format_ns, format_pct
+from sightline.core.units import format_bytes, format_ns, format_pct, format_several
 from sightline.errors import DamagedError
 from sightline.formats.own._blocks import LATEST_NS, find_clock, is_count, open_blocks, read_text
 
@@ -340,8 +340,8 @@ def _tell_cost(facts: dict[str, Any]) -> str | None:
         return None
     spent, count, period, own = numbers
     text = (
-        f"{count:,} samples of {format_ns(period)} stand for {format_ns(count * period)} of the "
-        f"{format_ns(spent)} of CPU time that the kernel counted"
+        f"{format_several(count, 'sample')} of {format_ns(period)} stand for "
+        f"{format_ns(count * period)} of the {format_ns(spent)} of CPU time that the kernel counted"
     )
     cost = facts.get("sample_cost_ns")
     if isinstance(cost, int) and is_count(cost) and spent:

@@ -92,12 +92,16 @@ def _judge_remap_pending(gpu: Gpu) -> Verdict | None:
 
 def _judge_rows(gpu: Gpu) -> Verdict | None:
     count = int(gpu.values["rows_uncorrected"])
-    return fail(f"{count} rows are remapped for uncorrected errors") if count >= _ROWS else None
+    return (
+        fail(f"{format_several(count, 'row')} are remapped for uncorrected errors")
+        if count >= _ROWS
+        else None
+    )
 
 
 def _judge_pages(gpu: Gpu) -> Verdict | None:
     count = int(gpu.values["pages_corrected"] + gpu.values["pages_uncorrected"])
-    return fail(f"{count} pages are retired") if count >= _PAGES else None
+    return fail(f"{format_several(count, 'page')} are retired") if count >= _PAGES else None
 
 
 def _judge_page_pending(gpu: Gpu) -> Verdict | None:
@@ -125,7 +129,7 @@ CHECKS = (
         "xid",
         "errors that the driver reported (kernel log, NVML)",
         "by the catalogue's action: restart of an application warns, a reset and more fails",
-        f"NVIDIA's catalogue of XIDs, {len(list_xids())} codes",
+        f"NVIDIA's catalogue of XIDs, {format_several(len(list_xids()), 'code')}",
         "sightline explain xid CODE",
         judge_node=_judge_xids,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.units import format_bytes, format_several
+from sightline.core.units import format_bytes, format_note, format_several
 from sightline.health.check import FAIL, UNCHECKED, WARN, Check, Verdict
 from sightline.health.node import Node
 
@@ -132,7 +132,10 @@ def _judge_disks(node: Node) -> Iterator[Verdict]:
 def _judge_stuck(node: Node) -> Iterator[Verdict]:
     count = int(node.values["stuck_processes"])
     if count >= _STUCK:
-        yield Verdict(WARN, f"{count} processes wait in the kernel and cannot be ended")
+        yield Verdict(
+            WARN,
+            format_note(count, "processes wait in the kernel and cannot be ended"),
+        )
 
 
 def _judge_kernel(node: Node) -> Iterator[Verdict]:

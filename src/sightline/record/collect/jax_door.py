@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 
 from sightline.core.protobuf import DamagedMessageError, declare_messages, parse_message
+from sightline.core.units import format_several
 from sightline.errors import InputError, RequestError
 
 METHOD = "/tensorflow.ProfilerService/Profile"
@@ -186,5 +187,5 @@ def find_problem(place: Path, written: Path, answer: bytes) -> str | None:
     if state.st_uid not in users or state.st_nlink != 1:
         return "what it wrote is another's file"
     if not 0 < state.st_size <= _MOST_BYTES:
-        return f"its profile has {state.st_size:,} bytes"
+        return f"its profile has {format_several(state.st_size, 'byte')}"
     return None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sightline.core.model import run_folder
+from sightline.core.units import format_several
 from sightline.record.inline import session
 from sightline.record.inline.annotate import annotate, mark
 from sightline.record.inline.rank import make_host_mark
@@ -71,7 +72,7 @@ class Timing:
         low, high = self.ci95_ns
         return (
             f"{self.name}: {self.mean_ns / 1e6:.3f} ms (95 % between {low / 1e6:.3f} and "
-            f"{high / 1e6:.3f}, {len(self.durations_ns)} calls, {self.clock})"
+            f"{high / 1e6:.3f}, {format_several(len(self.durations_ns), 'call')}, {self.clock})"
         )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from sightline.core.model.run import Run
+from sightline.core.units import format_several
 from sightline.errors import MissingDataError
 from sightline.subjects.serving.transfers import list_transfers
 
@@ -51,7 +52,10 @@ def tell_story(run: Run) -> Story:
     if prefills.height != 1 or decodes.height != 1:
         raise MissingDataError(
             "prefill and decode are not apart",
-            why=f"{prefills.height} ranks mostly prefill, and {decodes.height} mostly decode",
+            why=(
+                f"{format_several(prefills.height, 'rank')} mostly prefill, and {decodes.height} "
+                "mostly decode"
+            ),
             hint=_HINT,
         )
     prefill, decode = int(prefills.item(0, "rank")), int(decodes.item(0, "rank"))
@@ -67,7 +71,10 @@ def tell_story(run: Run) -> Story:
     if not asked.height or wrong:
         raise MissingDataError(
             "the servers' requests are not the client's",
-            why=f"{', '.join(wrong) or 'no request'} for {asked.height} requests of the client",
+            why=(
+                f"{', '.join(wrong) or 'no request'} for {format_several(asked.height, 'request')} "
+                "of the client"
+            ),
             hint=_HINT,
         )
     sent, end = asked["start_ns"].to_numpy(), asked["end_ns"].to_numpy()

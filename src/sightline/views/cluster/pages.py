@@ -143,7 +143,7 @@ class Pages:
             _write_heat(frame),
         ]
         if len(hosts) > _MOST_NODES:
-            parts.append(f'<p class="note">The first {_MOST_NODES} of {len(hosts):,} nodes.</p>')
+            parts.append(f'<p class="note">The first {_MOST_NODES} of {len(hosts)} nodes.</p>')
         return write_page(f"Nodes {cluster}".strip(), parts, visitor, "nodes", form)
 
     def show_comparison(self, visitor: Visitor, query: Query, form: str = "") -> str:

@@ -272,7 +272,9 @@ def _pairs(data: dict[str, Any], width: int, prose: int) -> Iterator[Text]:
     if len(rows) > MAX_PAIRS:
         rest = sum(row["delta_ns"] for row in rows[MAX_PAIRS:])
         yield Text(
-            f"{format_change(rest):>11} {len(rows) - MAX_PAIRS} more pairs: --json", style="dim"
+            f"{format_change(rest):>11} {format_several(len(rows) - MAX_PAIRS, 'more pair')}: "
+            "--json",
+            style="dim",
         )
 
 

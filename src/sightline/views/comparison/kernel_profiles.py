@@ -86,7 +86,10 @@ def _pair(pair: dict[str, Any], labels: dict[str, str], width: int) -> Iterator[
         yield Text(f"  {label:<{room - 2}}{values[0]:>12}{values[1]:>12}{change:>10}")
     others = sum(map(_differs, pair["metrics"])) - shown
     if others:
-        yield Text(f"  {others} more of {len(pair['metrics'])} metrics differ: --json", style="dim")
+        yield Text(
+            f"  {others} more of {format_several(len(pair['metrics']), 'metric')} differ: --json",
+            style="dim",
+        )
 
 
 def _differs(row: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from sightline.core.text import fit_text, make_printable
-from sightline.core.units import format_bytes
+from sightline.core.units import format_bytes, format_several
 
 _WIDTH, _MOST = 80, 200
 _PLACES = 10
@@ -46,7 +46,10 @@ def _memory(data: dict[str, Any], peak: dict[str, Any], width: int) -> Iterator[
         left = rows[most:] if most else []
         if left:
             change = sum(row["change_bytes"] for row in left)
-            yield Text(f"  {len(left)} more places, together {_signed(change)}: --json", "dim")
+            yield Text(
+                f"  {format_several(len(left), 'more place')}, together {_signed(change)}: --json",
+                "dim",
+            )
     yield Text()
 
 

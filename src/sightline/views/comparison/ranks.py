@@ -75,7 +75,7 @@ def list_facts(answer: Answer) -> list[str]:
     job = answer.job
     n = job.rows.height
     lines = [
-        f"{format_several(len(job.ranks), 'rank')} · {format_count(n)} communication kernels, "
+        f"{format_several(len(job.ranks), 'rank')} · {format_several(n, 'communication kernel')}, "
         f"{format_count(n - job.unmatched)} matched"
     ]
     if len(job.ranks) == job.components > 1:
@@ -121,9 +121,12 @@ def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
     ]
     if verdict.stragglers.is_empty():
         lines.append("no rank holds the others up by more than 1 % of the job")
-    if job.compared < len(job.ranks):
+    if why is not None:
+        lines.append(f"its ranks cannot be compared: {why}; links can")
+    elif job.compared < len(job.ranks):
         lines.append(
-            f"{job.compared} of {len(job.ranks)} ranks have peers; the others cannot be compared"
+            f"{job.compared} of {format_several(len(job.ranks), 'rank')} have peers; the others "
+            "cannot be compared"
         )
     for number, row in enumerate(verdict.stragglers.head(_SHOWN).iter_rows(named=True), 1):
         left = format_ns(max(verdict.length_ns - row["gain_ns"], 0))
@@ -221,7 +224,7 @@ def name_ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
     if len(ranks) > 8:
-        return f"{len(ranks)} ranks from {ranks[0]} to {ranks[-1]}"
+        return f"{format_several(len(ranks), 'rank')} from {ranks[0]} to {ranks[-1]}"
     return "ranks " + ", ".join(map(str, ranks))
 
 

@@ -13,7 +13,7 @@ from sightline.core.page.declare import Block
 from sightline.core.text import make_printable
 from sightline.core.units import format_several
 from sightline.health.check import FAIL, PASS, UNCHECKED, WARN
-from sightline.health.judge import WORDS, Judged, count_states, grade
+from sightline.health.judge import WORDS, Judged, count_states, grade, grade_node
 from sightline.health.node import Node
 from sightline.version import __version__
 from sightline.views.html.page import SCHEMA, load_template
@@ -26,7 +26,7 @@ def write_node_page(node: Node, judged: Sequence[Judged]) -> bytes:
     counts = count_states(judged)
     name = make_printable(node.name) or "node"
     about = ", ".join(f"{format_several(n, 'check')} {state}" for state, n in counts.items() if n)
-    title = f"{name}: {WORDS[grade(judged)].lower()}"
+    title = f"{name}: {WORDS[grade_node(node, judged)].lower()}"
     return _write(title, about, list(_make_blocks(node, judged)))
 
 

@@ -48,7 +48,7 @@ def draw_series(data: dict[str, Any], *, dark: bool = False) -> str:
     values = [point["value"] for point in data["points"]]
     low, high = min(values), max(values)
     body = "\n".join(_draw(data, colours, low, high if high > low else low + 1))
-    told = escape(f"{make_printable(data['metric'])} over {len(values)} points")
+    told = escape(f"{make_printable(data['metric'])} over {format_several(len(values), 'point')}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" font-size="12" '

@@ -80,7 +80,7 @@ def _make_blocks(
         first += gpu.count
     if len(plan.gpus) > _MOST_PICTURES:
         yield blocks.make_text(
-            f"{len(plan.gpus) - _MOST_PICTURES} more kinds of cuts are not drawn."
+            f"{format_several(len(plan.gpus) - _MOST_PICTURES, 'more kind')} of cuts are not drawn."
         )
     rows = [
         {

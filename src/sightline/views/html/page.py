@@ -23,6 +23,7 @@ from sightline.core.model.run import Run
 from sightline.core.page.declare import Block
 from sightline.core.page_text import encode_bytes
 from sightline.core.text import make_printable
+from sightline.core.units import format_several
 from sightline.errors import MissingDataError
 from sightline.session import Session
 from sightline.timeline.segments import select_repeating
@@ -163,4 +164,4 @@ def set_title(recordings: list[dict[str, Any]]) -> str:
         return make_printable(paths[0].name)
     parents = {p.parent.name for p in paths}
     where = f" of {make_printable(min(parents))}" if len(parents) == 1 and min(parents) else ""
-    return f"{len(paths)} recordings{where}"
+    return f"{format_several(len(paths), 'recording')}{where}"

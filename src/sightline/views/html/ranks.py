@@ -141,6 +141,8 @@ def show_ranks(answer: Answer) -> list[Block]:
         else f", and without stragglers {format_ns(verdict.ideal_ns)}: "
         f"{verdict.slowdown:.2f} times as long."
     )
+    if why is not None and not is_unknown:
+        lead += f" Its ranks cannot be compared: {why}; links can."
     worst = verdict.stragglers.head(1).to_dicts()
     if worst:
         row = worst[0]

@@ -164,7 +164,10 @@ def _write_wasted(row: dict[str, object]) -> str:
 def _write_foot(figures: Figures, most: int) -> str:
     lines = []
     if figures.jobs.height > most:
-        lines.append(f"{figures.jobs.height - most:,} more jobs: --most {figures.jobs.height}")
+        lines.append(
+            f"{format_several(figures.jobs.height - most, 'more job')}: --most "
+            f"{figures.jobs.height}"
+        )
     unknown = figures.jobs.filter(pl.col("gpus") > 0, pl.col("gpu_used_pct").is_null()).height
     if unknown:
         lines.append(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sightline.core.text import make_printable
-from sightline.core.units import format_bytes
+from sightline.core.units import format_bytes, format_note
 from sightline.subjects.jobs.job import GPU, Job
 from sightline.subjects.jobs.judges._limits import find_cpu_share, is_shared
 from sightline.subjects.jobs.judges.asked import find_used_memory
@@ -158,7 +158,7 @@ def _write_problems(job: Job, verdicts: list[Verdict]) -> str:
     if not found:
         seen = [v for v in verdicts if v.holds is False]
         return (
-            f"Nothing is wrong with it: {len(seen)} questions were asked."
+            f"Nothing is wrong with it: {format_note(len(seen), 'questions were asked.')}"
             if seen
             else "It was not judged: it was too short, or nothing is known of its use."
         )

@@ -29,7 +29,7 @@ from sightline.core.model.span import Span
 from sightline.core.page.blocks import make_text
 from sightline.core.page.declare import Block
 from sightline.core.text import make_printable
-from sightline.core.units import format_bytes, format_count, format_ns
+from sightline.core.units import format_bytes, format_count, format_ns, format_several
 from sightline.errors import MissingDataError, RequestError
 from sightline.opening.answers import find_answer, keep_answer
 from sightline.session import Session
@@ -189,7 +189,7 @@ class Panels:
             raise RequestError("no event begins in this range", hint="Choose another one.")
         if events > most:
             raise RequestError(
-                f"this range has {format_count(events)} events, more than {format_count(most)}",
+                f"this range has {format_several(events, 'event')}, more than {format_count(most)}",
                 why="its tables are made from all of them; the timeline is not",
                 hint="Zoom in and ask again.",
             )
@@ -201,7 +201,7 @@ class Panels:
         if part is not None:
             events = format_count(self.index.count_between(*part))
             said = (
-                f"Made of {events} of {format_count(self.index.events)} events: those from "
+                f"Made of {events} of {format_several(self.index.events, 'event')}: those from "
                 f"{format_ns(part[0])} to {format_ns(min(part[1], self.index.length_ns))}, "
             )
             if is_chosen:

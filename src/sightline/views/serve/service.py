@@ -14,7 +14,7 @@ from sightline.core.page import blocks
 from sightline.core.page.declare import Block
 from sightline.core.page.series import make_tracks
 from sightline.core.text import make_printable
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_ns, format_several
 from sightline.errors import RequestError
 from sightline.version import __version__
 from sightline.views.html.page import SCHEMA, list_modules, load_template, set_title
@@ -79,7 +79,7 @@ class Service:
         tools = sorted({str(p.facts.get("tool") or p.facts["format"]) for p in self.run.parts})
         about = [
             ", ".join(tools),
-            f"{format_count(self.index.events)} events",
+            f"{format_several(self.index.events, 'event')}",
             f"{format_ns(self.index.length_ns)} long",
             "from a local server",
         ]
@@ -140,7 +140,7 @@ class Service:
             rows = answer_query(self.run, text, bounds=BOUNDS)
         title = f"{rows.height:,} {'row' if rows.height == 1 else 'rows'}"
         if rows.height == BOUNDS.rows:
-            title = f"The first {BOUNDS.rows:,} rows"
+            title = f"The first {format_several(BOUNDS.rows, 'row')}"
         return _json({"blocks": [blocks.make_plain_table(title, rows, BOUNDS.rows)]})
 
     # -- events -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
+from sightline.core.units import format_several
 from sightline.errors import RequestError
 from sightline.views.serve.index import Index
 
@@ -64,7 +65,7 @@ def _into(
         """The events a to b, of one column of pixels, as one entry."""
         if len(found["id"]) >= most:
             raise RequestError(
-                f"the range has more than {most:,} events at this resolution",
+                f"the range has more than {format_several(most, 'event')} at this resolution",
                 hint="Ask for a shorter range or for wider columns.",
             )
         row = (

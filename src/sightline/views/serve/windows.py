@@ -159,7 +159,7 @@ class HistoryService:
             ids = chosen.get_column("run_id").to_list()
             step = -(-len(ids) // _MOST_STACKS)
             ids = ids[:: max(step, 1)]
-            title = f"{len(ids)} windows, {write_moment(_first(chosen))} to "
+            title = f"{format_several(len(ids), 'window')}, {write_moment(_first(chosen))} to "
             title += write_moment(_last(chosen))
         stacks, weight = read_stacks(self._folder, ids)
         if not as_page:

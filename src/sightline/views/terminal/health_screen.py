@@ -9,7 +9,7 @@ from typing import Any
 from sightline.core.text import clean_text
 from sightline.core.units import format_several
 from sightline.health.check import FAIL, PASS, UNCHECKED, WARN, Check
-from sightline.health.judge import WORDS, Judged, count_states, grade
+from sightline.health.judge import WORDS, Judged, count_states, grade, grade_node
 from sightline.health.node import ELSEWHERE, Node
 
 _MOST_PLACES = 8  # of one check that are listed
@@ -21,7 +21,7 @@ def draw_health(node: Node, judged: Sequence[Judged]) -> Iterator[str]:
     name = f" {clean_text(node.name)}" if node.name else ""
     parts = [f"{format_several(counts[FAIL], 'check')} failed", f"{counts[WARN]} warned"]
     parts += [f"{counts[PASS]} passed", f"{counts[UNCHECKED]} not checked"]
-    yield f"{WORDS[grade(judged)]}{name} ({_count_gpus(node)}): {', '.join(parts)}"
+    yield f"{WORDS[grade_node(node, judged)]}{name} ({_count_gpus(node)}): {', '.join(parts)}"
     for state in (FAIL, WARN):
         for one in judged:
             verdicts = one.list_verdicts(state)

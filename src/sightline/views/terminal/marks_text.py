@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from sightline.core.text import fit_text, fit_texts
-from sightline.core.units import format_bytes, format_count, format_ns
+from sightline.core.units import format_bytes, format_count, format_ns, format_several
 
 MAX_RANKS = 8
 MAX_COUNTERS = 16
@@ -46,7 +46,9 @@ def _steps(rows: list[dict[str, Any]]) -> Iterator[Text]:
         )
         yield Text(f"{'rank ' + str(row['rank']):<24}{format_count(row['steps']):>8}{times}")
     if len(rows) > MAX_RANKS:
-        yield Text(f"… {len(rows) - MAX_RANKS} more ranks: sightline stats steps", "dim")
+        yield Text(
+            f"… {format_several(len(rows) - MAX_RANKS, 'more rank')}: sightline stats steps", "dim"
+        )
 
 
 def _ranges(rows: list[dict[str, Any]], left_out: int) -> Iterator[Text]:

@@ -33,7 +33,10 @@ def draw_plan(plan: Plan, available: int) -> Iterator[str]:
         first += gpu.count
     if len(plan.gpus) > _MOST_DRAWN:
         yield ""
-        yield f"{len(plan.gpus) - _MOST_DRAWN} more kinds of cuts: --json lists them"
+        yield (
+            f"{format_several(len(plan.gpus) - _MOST_DRAWN, 'more kind')} of cuts: --json lists "
+            "them"
+        )
     for want, count in zip(plan.wants, plan.unserved, strict=True):
         if count:
             yield ""

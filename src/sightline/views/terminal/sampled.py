@@ -7,7 +7,7 @@ from typing import Any
 
 from sightline.core.kernel_labels import label_kernels
 from sightline.core.text import fit_text
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_count, format_pct, format_several
 
 TOP_KERNELS = 10
 
@@ -20,7 +20,7 @@ def print_sampled(rows: list[dict[str, Any]], width: int) -> Iterator[str]:
     if not rows:
         return
     count = sum(row["samples"] for row in rows)
-    yield f"Sampled kernels · {format_count(count)} samples of their instructions"
+    yield f"Sampled kernels · {format_several(count, 'sample')} of their instructions"
     yield ""
     room = width - 26 - _WAITS
     yield f"{'Kernel':<{room}}{'samples':>10}{'share':>8}{'issuing':>9}  waits mostly for, at"

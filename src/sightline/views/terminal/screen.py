@@ -88,7 +88,7 @@ def _head(answer: Answer, width: int) -> Iterator[Text]:
     recordings, devices = answer.recordings, answer.devices
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
     first = fit_text(Path(recordings[0]["path"]).name, 48)
-    what = first if len(recordings) == 1 else f"{len(recordings)} recordings"
+    what = first if len(recordings) == 1 else f"{format_several(len(recordings), 'recording')}"
     folders = {str(Path(r["path"]).parent) for r in recordings}
     if len(folders) == 1 and (folder := folders.pop()).endswith(".sightline"):
         ranks = len({r["rank"] for r in recordings})
@@ -509,7 +509,11 @@ def _limits(answer: Answer, width: int) -> Iterator[Text]:
         for note in minor:
             yield from wrap_text(note, "  · ", "    ", width)
     if len(abstained) > 2:
-        yield Text(_tell_findings(f"{len(abstained)} rules lacked data. See:  ", answer, width))
+        yield Text(
+            _tell_findings(
+                f"{format_several(len(abstained), 'rule')} lacked data. See:  ", answer, width
+            )
+        )
         return
     for finding in abstained:
         yield from wrap_text(

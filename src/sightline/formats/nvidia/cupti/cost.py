@@ -14,7 +14,7 @@ import polars as pl
 
 from sightline.core.algebra.student import find_quantile
 from sightline.core.model.declare import Quality
-from sightline.core.units import format_count, format_ns, format_pct, format_several
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.formats.nvidia.cupti.holes import NO_CALLS
 from sightline.timeline.api_calls import CUPTI_LAUNCH_NS
 
@@ -126,7 +126,7 @@ def _tell_cost(own: int, cpu: int, records: int, whole: int, launches: int) -> Q
     text = (
         f"recording took {format_pct(100 * (own + cpu) / whole)} of one core ("
         f"{format_pct(100 * own / whole)} on the program's threads), for "
-        f"{format_count(round(records * 1e9 / whole))} records/s; what CUPTI takes inside the "
+        f"{format_several(round(records * 1e9 / whole), 'record')}/s; what CUPTI takes inside the "
         "program is not in it"
     )
     if not launches:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sightline.core.model.declare import Quality
+from sightline.core.units import format_several
 from sightline.formats.nvidia.ncu_rep.blocks import Report
 from sightline.formats.nvidia.ncu_rep.code import Code
 from sightline.formats.nvidia.ncu_rep.rows import Rows
@@ -104,7 +105,11 @@ def _check_builds(code: Code) -> list[Quality]:
     for_debugging = sum(cubin.is_debug for cubin in built)
     if not for_debugging:
         return []
-    which = "" if for_debugging == len(built) else f"{for_debugging} of {len(built)} modules: "
+    which = (
+        ""
+        if for_debugging == len(built)
+        else f"{for_debugging} of {format_several(len(built), 'module')}: "
+    )
     text = f"{which}GPU code was built for debugging (nvcc -G), without optimization"
     remedy = "Build without -G (-lineinfo keeps the source lines), and profile again."
     return [Quality("debug_build", "warning", text, None, remedy)]

@@ -19,7 +19,7 @@ from sightline.core.model import probe_file as f
 from sightline.core.model.declare import Imported, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.core.model.stack_trie import Frame, StackTrie
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.formats.own._blocks import LATEST_NS, are_counts, find_clock, open_blocks, read_text
 
 # 80 bytes each in the file; nested and with their columns they take some 5 GB.
@@ -335,7 +335,8 @@ def _note_losses(found: _Read, host: pl.DataFrame, wrong: int) -> list[Quality]:
         notes.append(Quality("damaged_events", "warning", text, found.damaged + wrong))
     if found.left_out:
         text = (
-            f"only the first {format_count(len(found.calls))} calls are read; others were left out"
+            f"only the first {format_several(len(found.calls), 'call')} are read; others were left "
+            "out"
         )
         remedy = "Probe for a shorter time:  sightline probe --for 10s"
         notes.append(Quality("calls_left_out", "warning", text, found.left_out, remedy))
@@ -369,7 +370,7 @@ def _note_limits(found: _Read, host: pl.DataFrame) -> list[Quality]:
     cost, calls = _number(facts.get("call_cost_ns")), found.calls.size
     if cost and calls:
         text = (
-            f"probing cost: {format_count(calls)} calls at {format_ns(cost)} each, "
+            f"probing cost: {format_several(calls, 'call')} at {format_ns(cost)} each, "
             f"{format_ns(calls * cost)} in all threads together"
         )
         notes.append(Quality("overhead", "info", text))

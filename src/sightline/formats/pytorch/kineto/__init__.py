@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions
 from sightline.core.model.source import Source
+from sightline.core.units import format_several
 from sightline.errors import DamagedError
 from sightline.formats.pytorch.kineto.reading import Reading
 from sightline.formats.pytorch.kineto.tables import build_tables
@@ -64,7 +65,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
         count = counted["not_events"]
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it is JSON but not a trace: none of its {count:,} items is an event",
+            why=(
+                f"it is JSON but not a trace: it holds {format_several(count, 'item')} and no event"
+            ),
             hint="sightline formats  lists what can be read.",
         )
     return build_tables(reading.trace, counted, reading.header, reading.quality, options)

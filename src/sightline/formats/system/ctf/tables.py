@@ -12,6 +12,7 @@ import polars as pl
 from sightline.core.model.declare import Quality
 from sightline.core.model.parts import make_of_frames
 from sightline.core.model.tables import load_table
+from sightline.core.units import format_several
 from sightline.errors import InputError
 from sightline.formats._pairs import pair_ends
 from sightline.formats.system.ctf.mpi import GIVEN_BACK, LANE, complete_calls, describe_calls
@@ -133,7 +134,10 @@ class TableBuilder:
         if (marks := rows.take("mpi_events", "mark")).height:
             raise InputError(
                 "cannot use the mapping sightline-ctf.yaml",
-                why=f"it makes {marks.height} rows of mpi_events that belong to no call",
+                why=(
+                    f"it makes {format_several(marks.height, 'row')} of mpi_events that belong to "
+                    "no call"
+                ),
                 hint="Give them the side and key of a row of host_ops, of the same event.",
             )
         sides = rows.take("mpi_events", "pair")

@@ -28,7 +28,7 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.core.units import format_count
+from sightline.core.units import format_several
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_amd_kernels
@@ -41,7 +41,7 @@ def _hit(case: Case, _: AmdKernel) -> Hit | None:
     groups, units = case.facts.row["grid_x"], case.facts.device.get("sm_count")
     if not groups or not units or groups >= units or case.at_limit:
         return None
-    evidence = f"{format_count(groups)} work-groups for {format_count(units)} compute units"
+    evidence = f"{format_several(groups, 'work-group')} for {format_several(units, 'compute unit')}"
     return Hit(case, min(100 * (1 - groups / units), case.headroom), None, evidence)
 
 

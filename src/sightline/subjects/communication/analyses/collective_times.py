@@ -52,6 +52,7 @@ ANALYSIS = Analysis(
         "Ranks of one machine are taken to be numbered in a row, eight to a machine.",
         "What could not be matched is counted by  sightline stats collective_matching",
     ),
+    worst="adds_ns",
 )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from sightline.core.algebra.scalars import average_column, find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import Change, sum_windows
 from sightline.timeline.communication import list_communication
@@ -113,7 +113,7 @@ def make_late_finding(
             [
                 *(
                     f"rank {r['rank']} arrived last at {format_count(r['last'])} of "
-                    f"{format_count(r['collectives'])} collectives, which added "
+                    f"{format_several(r['collectives'], 'collective')}, which added "
                     f"{format_ns(r['added_ns'])}"
                     for r in last.iter_rows(named=True)
                 ),

@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.core.units import format_bytes, format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.timeline.communication import list_communication
@@ -67,7 +67,7 @@ def find_exposed_part(
 def _describe_kernels(kernels: pl.DataFrame) -> list[str]:
     """How many, how long in all, and their median size where it was recorded."""
     busy = sum_column(kernels.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
-    lines = [f"{format_count(kernels.height)} operations, {format_ns(busy)} in all"]
+    lines = [f"{format_several(kernels.height, 'operation')}, {format_ns(busy)} in all"]
     size = kernels.get_column("size").median()
     if isinstance(size, int | float):
         lines.append(f"median size {format_bytes(size)}")

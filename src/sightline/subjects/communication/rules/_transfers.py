@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.algebra.lookup import match_names
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.core.units import format_bytes, format_ns, format_pct, format_several
 from sightline.roofline.links import MACHINE_RANKS, find_link
 from sightline.timeline.classes import COMPUTE, list_class
 from sightline.timeline.communication import SEND_RECV, list_communication
@@ -120,7 +120,7 @@ def describe_many_short(run: Run) -> str | None:
     if comm.height < _MANY or not isinstance(median, int | float) or median > SHORT_NS:
         return None
     return (
-        f"{format_count(comm.height)} operations with a median of {format_ns(median)}: most of "
+        f"{format_several(comm.height, 'operation')} with a median of {format_ns(median)}: most of "
         "that is their start, not their bytes"
     )
 

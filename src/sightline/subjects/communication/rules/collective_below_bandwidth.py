@@ -41,7 +41,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.core.units import format_bytes, format_note, format_ns, format_pct
 from sightline.diagnosis.build import (
     MAX_ROWS,
     NOTABLE_PCT,
@@ -83,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield make_finding(
         run,
         RULE,
-        f"{format_pct(pct)} of the window is what {format_count(each.height)} collectives take "
+        f"{format_pct(pct)} of the window is what {format_note(each.height, 'collectives take')} "
         "longer than the same group needs for the same size at its best.",
         Loss(cost_ns=cost, bound_ns=round(find_largest(parts, "slow_ns") * excess), change=without),
         Evidence(

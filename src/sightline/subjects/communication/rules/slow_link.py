@@ -42,7 +42,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns
+from sightline.core.units import format_bytes, format_ns, format_several
 from sightline.diagnosis.build import (
     MAX_ROWS,
     Advice,
@@ -86,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Evidence(
             [
-                f"{name_ranks(row['link'])}: {format_count(row['messages'])} messages"
+                f"{name_ranks(row['link'])}: {format_several(row['messages'], 'message')}"
                 f"{_of_size(row['size'])}, median {format_ns(round(row['ns']))}; "
                 f"{row['links']} other links: {format_ns(round(row['elsewhere']))}"
                 for row in links.head(3).iter_rows(named=True)

@@ -37,7 +37,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns, format_pct
+from sightline.core.units import format_bytes, format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.replay.gains import sum_windows
 from sightline.timeline.communication import list_communication
@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield build_finding(
         RULE,
         f"{format_pct(pct)} of the window is waiting for other ranks, in "
-        f"{format_count(waits.height)} of {format_count(comm.height)} collectives.",
+        f"{format_count(waits.height)} of {format_several(comm.height, 'collective')}.",
         Evidence(
             [
                 f"{shorten_kernel_name(row['name'])} of {format_bytes(row['size'])} takes "

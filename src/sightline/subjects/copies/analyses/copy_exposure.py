@@ -20,6 +20,7 @@ ANALYSIS = Analysis(
     ),
     needs=("device_ops",),
     notes=("total_ns of a device's rows sum to its exposed_copy_ns in `breakdown` exactly.",),
+    worst="total_ns",
 )
 
 

@@ -119,8 +119,8 @@ def check(run: Run) -> Iterator[Finding]:
                         if staged
                         else []
                     ),
-                    f"kernels run in {format_count(count_groups(run))} groups, with copies before "
-                    "and after",
+                    f"kernels run in {format_several(count_groups(run), 'group')}, with copies "
+                    "before and after",
                 ],
                 rows=mine.rows,
                 where=mine.where("mapping"),

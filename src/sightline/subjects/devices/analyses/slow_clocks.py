@@ -50,6 +50,7 @@ ANALYSIS = Analysis(
     ),
     needs=("device_ops", "counters"),
     notes=("Kernels limited by memory lose less: lost_ns is an upper bound.",),
+    worst="lost_ns",
 )
 
 

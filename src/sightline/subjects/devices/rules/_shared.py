@@ -9,7 +9,7 @@ import polars as pl
 from sightline.core.algebra.scalars import average_column, find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.errors import MissingDataError
 from sightline.replay.gains import sum_windows
@@ -51,7 +51,7 @@ def find_low_clock(
         Loss(cost_ns=cost, bound_ns=find_largest(per_device, "lost_ns"), change=without),
         Evidence(
             [
-                f"{format_count(mine.height)} kernels at "
+                f"{format_several(mine.height, 'kernel')} at "
                 f"{average_column(mine, 'clock_mhz'):.0f} MHz on average, against "
                 f"{average_column(mine, 'best_mhz'):.0f} MHz",
                 *_describe_reasons(mine),

@@ -38,7 +38,7 @@ import polars as pl
 from sightline.core.algebra.intervals import measure_cover
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, Loss, abstain, make_finding
 from sightline.replay.gains import sum_windows
@@ -77,7 +77,8 @@ def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: s
         Loss(cost_ns=lost, bound_ns=lost),
         Evidence(
             [
-                f"device {row['device_id']}: {format_count(row['processes'])} processes"
+                f"device {row['device_id']}: "
+                f"{format_several(row['processes'], 'process', 'processes')}"
                 for row in shared.iter_rows(named=True)
             ],
             rows=shared.to_dicts(),

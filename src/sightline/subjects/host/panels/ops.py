@@ -8,6 +8,7 @@ from sightline.core.page.declare import Block, Panel, View
 from sightline.errors import MissingDataError
 
 PANEL = Panel("ops", "Ops", 30)
+_OF_DEVICE = ("device_", "launches", "projected_")
 
 
 def data(view: View) -> list[Block]:
@@ -22,9 +23,11 @@ def data(view: View) -> list[Block]:
             continue
         if frame.height:
             found += [blocks.make_text(note) for note in analysis.notes]
-            found.append(
-                blocks.make_table(title, frame, analysis.columns, more=f"sightline stats {name}")
-            )
+            # Where no device was recorded, what it took is unknown, and no column of zeros.
+            of_device = [c.name for c in analysis.columns if c.name.startswith(_OF_DEVICE)]
+            hide = [] if view.has_device else of_device
+            more = f"sightline stats {name}"
+            found.append(blocks.make_table(title, frame, analysis.columns, more=more, hide=hide))
     if not found:
         raise MissingDataError("no operators", why="no framework operator and no annotated range")
     return found

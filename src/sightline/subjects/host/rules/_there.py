@@ -8,7 +8,7 @@ import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import CRITICAL_PCT
 from sightline.timeline.host_parts import list_windows
 
@@ -37,7 +37,7 @@ class There:
         if len(ranks) <= _MOST_NAMED:
             names = f"{', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
             return f"On ranks {names} the main thread"
-        return f"On {len(ranks)} of {format_count(self.of)} ranks the main thread"
+        return f"On {len(ranks)} of {format_several(self.of, 'rank')} the main thread"
 
     @property
     def share(self) -> str:

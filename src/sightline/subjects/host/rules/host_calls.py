@@ -46,7 +46,7 @@ from sightline.core.algebra.lookup import Texts
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import (
     CRITICAL_PCT,
@@ -178,7 +178,7 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
     yield build_finding(
         RULE,
         f"The host {deed.does} for {format_pct(pct)} of the time between its first call and its "
-        f"last one: {format_count(calls.height)} calls, {format_ns(cost)}.",
+        f"last one: {format_several(calls.height, 'call')}, {format_ns(cost)}.",
         Evidence(
             [
                 *(

@@ -36,7 +36,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import (
@@ -95,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         share,
         f"{share.there.thread} spends {share.there.share} of its time calling operators instead of "
-        f"computing: {format_count(small.len())} of {format_count(each.height)} operators are "
+        f"computing: {format_count(small.len())} of {format_several(each.height, 'operator')} are "
         f"under {format_ns(SHORT_NS)}{per}.",
         [
             f"the median operator takes {format_ns(float(median or 0))}",  # type: ignore[arg-type]

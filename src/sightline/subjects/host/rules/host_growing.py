@@ -37,7 +37,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import Blocked, report_blocked
 from sightline.subjects.host.rules._there import find_there
@@ -93,8 +93,9 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         lost,
-        f"Steps grow from {format_count(row['first'])} to {format_count(row['last'])} operators: "
-        "each keeps something of those before, such as an autograd graph.",
+        f"Steps grow from {format_count(row['first'])} to "
+        f"{format_several(row['last'], 'operator')}: each keeps something of those before, such as "
+        "an autograd graph.",
         [f"from {format_ns(row['first_ns'])} to {format_ns(row['last_ns'])} a step, over "
          f"{row['steps']} steps"],
         Advice(

@@ -37,7 +37,7 @@ from sightline.core.algebra.lookup import match_names
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import (
     Share,
@@ -97,7 +97,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         share,
         f"The optimizer takes {format_pct(share.pct)} of the main thread's time, in "
-        f"{format_count(calls)} operators a step.",
+        f"{format_several(calls, 'operator')} a step.",
         [*list_names(operators), *_describe_outliers(outliers)],
         Advice(
             fix="pass fused=True to the optimizer (on the CPU since PyTorch 2.4), else "

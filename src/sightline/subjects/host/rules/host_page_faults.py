@@ -35,7 +35,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_pct
+from sightline.core.units import format_bytes, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice
 from sightline.subjects.host.rules._asleep import measure_share, report_blocked
 from sightline.timeline.host_parts import has_only_host
@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         lost,
         f"The kernel spends {format_pct(lost.pct)} of the time handing out memory: "
-        f"{format_count(faults)} page faults a step.",
+        f"{format_several(faults, 'page fault')} a step.",
         [f"{format_bytes(faults * PAGE_BYTES)} are touched for the first time in each step"],
         Advice(
             fix="keep large tensors and write into them (out=, in-place), or preload jemalloc; "

@@ -38,7 +38,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.advice import NATIVE_STACKS, PYTHON_STACKS, choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import (
@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
     lines = _name_causes(run, slept)
     steps, blocks = usage.select(pl.col("steps").sum(), pl.col("disk_operations").sum()).row(0)
     if blocks and steps:
-        lines.append(f"{format_count(blocks // steps)} disk blocks read or written a step")
+        lines.append(f"{format_several(blocks // steps, 'disk block')} read or written a step")
     lines += list_names(list_long_python(run).filter(pl.col("layer") == "python"))
     yield report_blocked(
         RULE,
@@ -96,4 +96,4 @@ def _name_causes(run: Run, slept: Blocked) -> list[str]:
         for name, ns in top.select("waits_for", "slept_ns").rows()
         if 20 * ns >= whole
     )
-    return [f"when looked at, it slept {', '.join(shares)} ({format_count(samples)} samples)"]
+    return [f"when looked at, it slept {', '.join(shares)} ({format_several(samples, 'sample')})"]

@@ -41,7 +41,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.text import fit_text, name_file
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.subjects.host.rules._first_call import list_first_calls
 from sightline.timeline.call_windows import list_call_windows
@@ -239,7 +239,7 @@ def _describe_rest(hot: HotStacks) -> Iterator[str]:
 
 
 def _format(value: int, unit: str) -> str:
-    return format_ns(value) if unit == "ns" else f"{format_count(value)} samples"
+    return format_ns(value) if unit == "ns" else f"{format_several(value, 'sample')}"
 
 
 def _rows(leaves: pl.DataFrame) -> list[dict[str, Any]]:

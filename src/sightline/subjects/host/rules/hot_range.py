@@ -36,7 +36,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 from sightline.timeline.host_functions import find_waiting_call
 from sightline.timeline.host_parts import has_operators
@@ -140,7 +140,7 @@ def _report(names: pl.DataFrame, top: dict[str, Any], window: int) -> Finding:
         )
     else:
         does = f"is in {top['name']}{where}"
-        times = f", in {format_count(top['count'])} instances"
+        times = f", in {format_several(top['count'], 'instance')}"
         fix = "see which lines of it run:  sightline run --stacks -- PROGRAM; then shorten it"
     return build_finding(
         RULE,

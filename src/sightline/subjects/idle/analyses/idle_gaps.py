@@ -43,6 +43,7 @@ ANALYSIS = Analysis(
         Param("micro_ns", MICRO_NS, "gaps of queued work shorter than this are micro_gap", "ns"),
     ),
     notes=("Gaps are of the device as a whole: a stream without work is not a gap.",),
+    worst="duration_ns",
 )
 
 _BY = ["rank", "device_id"]

@@ -68,6 +68,7 @@ ANALYSIS = Analysis(
         text("host_op", "its name"),
     ),
     needs=("device_ops",),
+    worst="duration_ns",
 )
 
 # TraceLens agent, 2026-08: kernels with a mean below 10 µs are short.

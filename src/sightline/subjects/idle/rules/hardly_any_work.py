@@ -35,7 +35,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_several
+from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import NO_WORK, TOO_LITTLE
 from sightline.subjects.idle.rules._parts import ask_rules, find_largest_copy, list_parts
@@ -61,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
     if calls.height:
         took = calls.item(-1, "end_ns") - calls.get_column("start_ns").min()
         lines = [
-            f"{format_count(calls.height)} calls in {format_ns(took)}, the last one "
+            f"{format_several(calls.height, 'call')} in {format_ns(took)}, the last one "
             f"{calls.item(-1, 'name')}"
         ]
     launches = int(calls.get_column("name").str.contains(LAUNCHES).sum())

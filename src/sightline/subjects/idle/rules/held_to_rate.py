@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import HELD
 from sightline.timeline.pace import find_pace
@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(busy)} of the time, and nothing that it computes sets the rate.",
         Evidence(
             [
-                f"{format_count(pace.periods)} periods of {format_ns(pace.period_ns)}",
+                f"{format_several(pace.periods, 'period')} of {format_ns(pace.period_ns)}",
                 f"in each of them  {pace.calls}"
                 if pace.is_display
                 else f"the launching thread sleeps for {format_ns(pace.asleep_ns)} of the "

@@ -45,7 +45,7 @@ from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, abstain, make_finding
 from sightline.diagnosis.gaps import claim_gaps
@@ -111,7 +111,8 @@ def check(run: Run) -> Iterator[Finding]:
         "The GPU finishes each operation before the host launches the next one: "
         f"median operation {format_ns(worst['median_op_ns'])}, median launch interval "
         f"{format_ns(worst['median_interval_ns'])}; the queue was empty at "
-        f"{format_count(worst['empty_queue'])} of {format_count(worst['launches'])} launches."
+        f"{format_count(worst['empty_queue'])} of "
+        f"{format_several(worst['launches'], 'launch', 'launches')}."
         + (f" Most of the launching is {loop.caller}'s." if loop else ""),
         # Where the graph does not explain why work begins when it does, nor does its replay.
         Loss(
@@ -241,10 +242,11 @@ def _describe_steps(run: Run) -> str:
     low, high = int(counts.min() or 0), int(counts.max() or 0)  # type: ignore[arg-type]
     if low == high:
         return (
-            f"; all {counts.len()} steps launch {format_count(low)} operations, so a graph of one "
-            "step can be captured and replayed"
+            f"; all {format_several(counts.len(), 'step')} launch "
+            f"{format_several(low, 'operation')}, so a graph of one step can be captured and "
+            "replayed"
         )
-    return f"; steps launch {format_count(low)} to {format_count(high)} operations"
+    return f"; steps launch {format_count(low)} to {format_several(high, 'operation')}"
 
 
 def _describe_host_time(run: Run, rank: int) -> list[str]:

@@ -41,7 +41,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
 from sightline.replay.gains import replay_gain as replayed
 from sightline.replay.gains import sum_windows
@@ -69,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
     gained = replayed(run, without).ns
     if not gained:  # the device limits, and nothing is lost by it
         return
-    some = f"{format_count(blocked.height)} launch calls, {format_ns(waited)} in all"
+    some = f"{format_several(blocked.height, 'launch call')}, {format_ns(waited)} in all"
     buffers = run.scan("host_ops").filter(
         pl.col("layer") == "overhead",
         pl.coalesce("category", "name").str.contains("(?i)command buffer full"),

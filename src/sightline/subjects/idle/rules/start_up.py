@@ -46,7 +46,7 @@ from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
 from sightline.core.text import begin_lower
-from sightline.core.units import format_count, format_ns, format_pct, format_several
+from sightline.core.units import format_count, format_note, format_ns, format_pct, format_several
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import SEGMENT
 from sightline.subjects.idle.rules._parts import (
@@ -141,7 +141,7 @@ def _check_cold(run: Run) -> Iterator[Finding]:
     rest = format_ns(whole - ns)
     yield build_finding(
         RULE,
-        f"This is a first run: {format_several(pauses.height, 'pause')} take {format_ns(ns)}, "
+        f"This is a first run: {format_note(pauses.height, f'pauses take {format_ns(ns)}')}, "
         f"{format_pct(100 * ns / whole)} of the window, in which code or memory is set up for the "
         f"first time. All the rest is {rest}, and nothing in it repeats.",
         Evidence([*lines[:MOST_LINES], *_describe_work(run)], where={SEGMENT: "start-up"}),

@@ -40,7 +40,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, find_span
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_count, format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, keep_notable
 from sightline.replay.gains import sum_windows
 from sightline.replay.graph import list_nodes
@@ -73,9 +73,10 @@ def check(run: Run) -> Iterator[Finding]:
         gain_ns = min(_bound_gain(run, mine, threads), cost_ns)
         found = build_finding(
             RULE,
-            f"{threads.height} threads launch, and never two at once: a launch met another "
-            f"thread's {format_count(seen)} times where {format_count(round(expected))} would "
-            "meet by chance. Something, most likely a lock, lets one of them work at a time.",
+            f"{format_several(threads.height, 'thread')} launch, and never two at once: a launch "
+            f"met another thread's {format_count(seen)} times where "
+            f"{format_count(round(expected))} would meet by chance. Something, most likely a lock, "
+            "lets one of them work at a time.",
             Evidence(
                 [
                     f"a launch every {format_ns(_measure_pace(mine))}, by one thread or another; "

@@ -35,7 +35,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, Loss, make_finding
 from sightline.diagnosis.gaps import claim_gaps
@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *mine.evidence[:1],
-                f"{format_count(sum_column(run.ask('kernels'), 'instances'))} kernels",
+                f"{format_several(sum_column(run.ask('kernels'), 'instances'), 'kernel')}",
             ],
             rows=mine.rows,
             where=mine.where("micro_gap"),

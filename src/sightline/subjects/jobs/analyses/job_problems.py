@@ -44,6 +44,7 @@ ANALYSIS = Analysis(
     ),
     needs=("jobs",),
     notes=("Costs of one job overlap; a job's waste is the largest of them.",),
+    worst="lost_pct",
 )
 
 _OF_JOB = ("rank", "recording_id", "job_row_id", "job_id")

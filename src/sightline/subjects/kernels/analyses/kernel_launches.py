@@ -37,6 +37,7 @@ ANALYSIS = Analysis(
         "Rows are joined by correlation id; operations without a launch call are left out.",
         "A negative launch_to_start_ns means that the two clocks disagree.",
     ),
+    worst="api_ns",
 )
 
 

@@ -126,7 +126,7 @@ def describe_launch(row: Mapping[str, Any]) -> str:
     """'20 blocks of 1,024 threads on 132 multiprocessors'."""
     return (
         f"{format_several(row['blocks'], 'block')} of {format_several(row['threads'], 'thread')} "
-        f"on {format_count(row['sm_count'])} multiprocessors"
+        f"on {format_several(row['sm_count'], 'multiprocessor')}"
     )
 
 

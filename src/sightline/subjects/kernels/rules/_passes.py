@@ -8,7 +8,7 @@ import polars as pl
 
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count
+from sightline.core.units import format_bytes, format_several
 from sightline.roofline.rates import find_bandwidth
 from sightline.subjects.kernels.rules._launches import list_filled
 
@@ -52,9 +52,9 @@ def find_passes(run: Run, name: str) -> Passes | None:
     if threads * _MOST_BYTES_A_THREAD < data or not _LEAST_TIMES <= took / once <= _MOST_TIMES:
         return None
     return Passes(
-        f"each of its {format_count(launches.height)} launches takes {took / once:.1f} times what "
-        f"the memory needs for the {format_bytes(data)} that were copied ({rate / 1e9:.0f} GB/s): "
-        "a pass over them at the memory's rate, as it seems",
+        f"each of its {format_several(launches.height, 'launch', 'launches')} takes "
+        f"{took / once:.1f} times what the memory needs for the {format_bytes(data)} that were "
+        f"copied ({rate / 1e9:.0f} GB/s): a pass over them at the memory's rate, as it seems",
         "fewer passes over the data gain more than a faster one: do several steps in one launch, "
         "with values kept in registers or shared memory in between; ",
     )

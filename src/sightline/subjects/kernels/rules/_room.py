@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_pct, format_several
+from sightline.core.units import format_bytes, format_pct, format_several
 from sightline.roofline.occupancy import Occupancy
 from sightline.subjects.kernels.launch_fill import compute_room
 from sightline.subjects.kernels.rules._launches import list_filled, pick_longest
@@ -73,7 +73,7 @@ def find_little_room(run: Run, name: str) -> LittleRoom | None:
 def _name_need(row: Mapping[str, Any], room: Occupancy) -> str | None:
     """'188 registers a thread', of the resource that is used up first."""
     if "registers" in room.limiters:
-        return f"{format_count(row['registers_per_thread'])} registers a thread"
+        return f"{format_several(row['registers_per_thread'], 'register')} a thread"
     if "shared_mem" in room.limiters:
         shared = (row["static_shared_bytes"] or 0) + (row["dynamic_shared_bytes"] or 0)
         return f"{format_bytes(shared)} of shared memory a block"

@@ -6,7 +6,7 @@ import polars as pl
 
 from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count
+from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.algorithms import LLAMA
 from sightline.subjects.kernels.rules._room import LittleRoom
 
@@ -38,7 +38,7 @@ def find_spill(run: Run, name: str) -> LittleRoom | None:
     if (registers or 0) < _ALL_REGISTERS or (local or 0) < _LEAST_BYTES:
         return None
     return LittleRoom(
-        f"{format_count(registers)} registers a thread, all that there are, and "
+        f"{format_several(registers, 'register')} a thread, all that there are, and "
         f"{format_bytes(local)} of local memory (scratch): registers spill to it",
         "let each thread need fewer registers (smaller tiles, less unrolling, smaller blocks where "
         "their number is the limit); the compiler says what it spills (nvcc -Xptxas -v, hipcc "

@@ -48,7 +48,7 @@ from sightline.core.algebra.lookup import number_groups
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_several
+from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.subjects.kernels.keeping import add_factors
 from sightline.subjects.kernels.launch_fill import add_fill
@@ -96,7 +96,8 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         loops,
         f"{{share}} of the window is tiny kernels in a loop{caller}: "
-        f"{format_count(loops.height)} launches of the same {_count_kernels(loops)} over and over.",
+        f"{format_several(loops.height, 'launch', 'launches')} of the same {_count_kernels(loops)} "
+        "over and over.",
         cause="each turn of a loop launches kernels of its own, for a few items",
         fix=choose_fix(
             run,

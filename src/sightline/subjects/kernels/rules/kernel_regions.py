@@ -33,7 +33,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, build_finding
 
 RULE = Rule("kernel-regions", "Where the kernel's cycles go")
@@ -53,11 +53,11 @@ def check(run: Run) -> Iterator[Finding]:
     others = 100 * (1 - most / whole)
     yield build_finding(
         RULE,
-        f"{format_pct(100 * most / whole)} of the {format_count(whole)} cycles in marked regions "
-        f"are in {name}; the others take {format_pct(others)}.",
+        f"{format_pct(100 * most / whole)} of the {format_several(whole, 'cycle')} in marked "
+        f"regions are in {name}; the others take {format_pct(others)}.",
         Evidence(
             [
-                f"{format_pct(100 * value / whole)} {region}, {format_count(value)} cycles"
+                f"{format_pct(100 * value / whole)} {region}, {format_several(value, 'cycle')}"
                 for region, value in regions.head(MAX_ROWS).rows()
             ],
             rows=regions.head(MAX_ROWS).to_dicts(),

@@ -39,7 +39,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, build_finding
 from sightline.diagnosis.stall_advice import advise_on_stall
 from sightline.replay.gains import sum_windows
@@ -99,7 +99,7 @@ def _make(
     return build_finding(
         RULE,
         f"{name}: its warps wait {what}, most of them at {_name_place(first)}, which has "
-        f"{format_pct(first['share_pct'])} of {format_count(of_kernel)} samples.",
+        f"{format_pct(first['share_pct'])} of {format_several(of_kernel, 'sample')}.",
         Evidence(
             [
                 f"{_name_place(row)}: {format_pct(row['share_pct'])} of the samples, "

@@ -100,7 +100,9 @@ def _describe_parts(row: dict[str, Any]) -> str:
     parts = []
     if row["lanes"] < 1:
         warps = -(-threads // size)
-        parts.append(f"{format_count(threads)} of {format_count(warps * size)} lanes have a thread")
+        parts.append(
+            f"{format_count(threads)} of {format_several(warps * size, 'lane')} have a thread"
+        )
     if row["schedulers"] < 1:
         parts.append(f"warps for {format_pct(100 * row['schedulers'])} of the schedulers")
     if row["slots"] < 1:

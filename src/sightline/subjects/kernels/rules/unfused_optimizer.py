@@ -43,7 +43,7 @@ from sightline.core.algebra.lookup import keep_rows
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_pct
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, Loss, keep_notable, make_finding
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import (
@@ -89,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Evidence(
             [
-                f"{format_count(round(per_step))} kernels in each optimizer step, "
+                f"{format_several(round(per_step), 'kernel')} in each optimizer step, "
                 f"{loops.height / updates:.1f} for each parameter; the device needs "
                 f"{format_ns(sum_column(loops, 'length'))} for all",
                 f"the host is in these steps for {format_ns(_sum_length(steps))}",

@@ -34,6 +34,7 @@ ANALYSIS = Analysis(
         join("stack_id", "stacks.stack_id", "the call stack that allocated it"),
     ),
     needs=("memory_events",),
+    worst="bytes",
 )
 
 

@@ -13,7 +13,7 @@ from sightline.core import registry
 from sightline.core.page import blocks
 from sightline.core.page.declare import Block, Panel, View
 from sightline.core.page.series import make_memory_blocks
-from sightline.core.units import format_bytes, format_count
+from sightline.core.units import format_bytes, format_several
 from sightline.errors import MissingDataError
 from sightline.subjects.memory.panels._memory_picture import make_pictures
 from sightline.subjects.memory.panels._segments import make_segments
@@ -45,7 +45,10 @@ def data(view: View) -> list[Block]:
         return made
     moved = pl.col("action").is_in(["alloc", "free"])
     count = run.scan("memory_events").filter(moved).select(pl.len()).collect().item()
-    return [*made, blocks.make_text(f"{count:,} allocations and frees were recorded.")]
+    return [
+        *made,
+        blocks.make_text(f"{format_several(count, 'allocation')} and frees were recorded."),
+    ]
 
 
 def _list_peaks(view: View) -> Iterator[Block]:
@@ -53,7 +56,7 @@ def _list_peaks(view: View) -> Iterator[Block]:
     options = []
     for peak in peaks.head(_PICTURES).iter_rows(named=True):
         place = "host" if peak["device_id"] is None else f"GPU {peak['device_id']}"
-        count = f", in {format_count(peak['blocks'])} blocks" if peak["blocks"] else ""
+        count = f", in {format_several(peak['blocks'], 'block')}" if peak["blocks"] else ""
         yield blocks.make_text(
             f"{place}: at most {format_bytes(peak['allocated_bytes'])} allocated{count}.", "lead"
         )

@@ -36,7 +36,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count
+from sightline.core.units import format_bytes, format_count, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     EXPANDABLE,
@@ -62,14 +62,14 @@ def check(run: Run) -> Iterator[Finding]:
         moved = sum_column(busy, "given_back_bytes") // busy.height
         yield build_finding(
             RULE,
-            f"{format_count(busy.height)} of {format_count(steps.height)} steps on "
+            f"{format_count(busy.height)} of {format_several(steps.height, 'step')} on "
             f"{name_device(device)} return memory to the driver and allocate it again, "
             f"{format_bytes(moved)} each.",
             Evidence(
                 [
-                    f"{format_count(sum_column(busy, 'given_back'))} segments given back, "
+                    f"{format_several(sum_column(busy, 'given_back'), 'segment')} given back, "
                     f"{format_count(sum_column(busy, 'taken'))} taken, after the first two steps",
-                    f"{format_count(sum_column(steps, 'failures'))} allocations failed in them",
+                    f"{format_several(sum_column(steps, 'failures'), 'allocation')} failed in them",
                 ],
                 where=locate_device(device),
             ),

@@ -41,7 +41,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_several
+from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.allocations import (
     follow_allocations,
@@ -89,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(
                 [
                     f"{format_several(copies.height, 'block')} of half the size of "
-                    f"{format_count(weights.height)} weights, in "
+                    f"{format_several(weights.height, 'weight')}, in "
                     f"{format_several(copies.get_column('bytes').n_unique(), 'size')}",
                     *list_places(groups),
                 ],

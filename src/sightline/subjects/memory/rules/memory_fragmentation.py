@@ -37,7 +37,7 @@ from typing import Any
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_pct
+from sightline.core.units import format_bytes, format_count, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     EXPANDABLE,
@@ -73,10 +73,10 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(
                 [
                     f"{format_bytes(device['free_bytes'])} are free in "
-                    f"{format_count(device['pieces'])} pieces, the largest "
+                    f"{format_several(device['pieces'], 'piece')}, the largest "
                     f"{format_bytes(device['largest_free_bytes'])}",
                     f"{format_count(device['pinned_segments'])} of "
-                    f"{format_count(device['segments'])} segments are partly used",
+                    f"{format_several(device['segments'], 'segment')} are partly used",
                     *(
                         f"{format_bytes(row['free_bytes'])} ({format_pct(row['free_pct'])} of a "
                         f"segment) kept by {format_bytes(row['pin_bytes'])} of "

@@ -34,7 +34,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count
+from sightline.core.units import format_bytes, format_note, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
@@ -67,10 +67,11 @@ def check(run: Run) -> Iterator[Finding]:
             f"each step, allocated by {worst['place'] or 'a stack that was not recorded'}.",
             Evidence(
                 [
-                    f"{format_count(worst['rises'])} rises and {format_count(worst['falls'])} "
-                    f"falls over {format_count(worst['steps'])} steps, from "
+                    f"{format_several(worst['rises'], 'rise')} and "
+                    f"{format_several(worst['falls'], 'fall')} over "
+                    f"{format_several(worst['steps'], 'step')}, from "
                     f"{format_bytes(worst['first_bytes'])} to {format_bytes(lost)}",
-                    f"{format_count(worst['blocks'])} blocks of it are never released",
+                    format_note(worst["blocks"], "blocks of it are never released"),
                     *(
                         f"{format_bytes(row['bytes_per_step'])} a step also from {row['place']}"
                         for row in growing.slice(1, 2).iter_rows(named=True)

@@ -36,7 +36,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_several
+from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.memory_stacks import BACKWARD
 from sightline.subjects.memory.rules._kinds import advise_less, sum_kinds
@@ -108,7 +108,7 @@ def _describe_free(last: dict[str, Any]) -> str:
     if free is None:
         return "the recording has no segments that would say what was free."
     return (
-        f"{format_bytes(free)} were free in {format_count(last['pieces'])} pieces of at most "
+        f"{format_bytes(free)} were free in {format_several(last['pieces'], 'piece')} of at most "
         f"{format_bytes(last['largest_free_bytes'])}."
     )
 

@@ -40,7 +40,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes
+from sightline.core.units import format_bytes, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.layer_peak import (
     LAYER,
@@ -96,7 +96,7 @@ def _judge_layer(run: Run, peak: dict[str, Any], blocks: pl.DataFrame) -> Findin
         peak,
         blocks,
         find_peak_without_blocks(run, peak, list_large_of_layer(run, peak, blocks)),
-        f"{layer} holds {blocks.height} temporaries at once",
+        f"{layer} holds {format_several(blocks.height, 'temporary', 'temporaries')} at once",
         stays=0 if is_attention else find_largest(blocks, "bytes"),
         fix=_FUSED_ATTENTION if is_attention else _IN_PLACE,
         title=None if blocks.item(0, "module") else "One function's temporaries set the peak",
@@ -111,8 +111,8 @@ def _judge_scores(run: Run, peak: dict[str, Any], scores: pl.DataFrame) -> Findi
         peak,
         scores,
         find_peak_without_blocks(run, peak, list_blocks_of_size(run, peak, each)),
-        f"An attention that is written out holds {count} tensors of {format_bytes(each)} at once, "
-        "with its way back",
+        f"An attention that is written out holds {format_several(count, 'tensor')} of "
+        f"{format_bytes(each)} at once, with its way back",
         stays=0,
         fix=_FUSED_ATTENTION,
         title="Attention's scores set the peak",

@@ -52,6 +52,7 @@ ANALYSIS = Analysis(
         "Ceilings, in order of trust: peak_sustained of the report's counters × measured clock, "
         "attributes of the device, the table (docs/roofline.md).",
     ),
+    worst="duration_ns",
 )
 
 

@@ -44,6 +44,7 @@ ANALYSIS = Analysis(
         "Of AMD's kernels: the busiest of VALU, MFMA, SALU, VMEM and branches; of LDS, L1, L2 and "
         "device memory. All figures: amd_speed_of_light.",
     ),
+    worst="duration_ns",
 )
 
 

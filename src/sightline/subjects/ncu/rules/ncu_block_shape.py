@@ -37,7 +37,7 @@ from statistics import median
 
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_several
+from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_cases import load_cases
@@ -128,7 +128,7 @@ def _judge(
     return build_finding(
         RULE,
         f"With blocks of {_name(worst)} it takes {times[worst] / times[best]:.1f} times as long as "
-        f"with {_name(best)}, over the same {format_count(threads)} threads.",
+        f"with {_name(best)}, over the same {format_several(threads, 'thread')}.",
         Evidence(
             lines,
             where={

@@ -38,7 +38,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sightline.core.model.declare import Rule
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.kernel_bounds import DRAM, ISSUE, L1, L2, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
@@ -118,7 +118,7 @@ def _count_missed(case: Case, space: str, passed: list[float]) -> float:
 
 def _describe(case: Case, share: float) -> str:
     registers = case.get(_REGISTERS)
-    beside = "" if registers is None else f" with {format_count(round(registers))} registers"
+    beside = "" if registers is None else f" with {format_several(round(registers), 'register')}"
     what = "local memory: registers are spilled" if case.get(*_SPILLED) else "local memory"
     return f"{format_pct(share)} of the sectors that threads{beside} access are of {what}"
 

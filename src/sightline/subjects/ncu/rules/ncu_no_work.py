@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_several
+from sightline.core.units import format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
@@ -79,7 +79,7 @@ def check(run: Run) -> Iterator[Finding]:
             "was profiled, so its time is not that of the work it is meant to do.",
             Evidence(
                 (
-                    f"{format_count(round(each * warps))} warp instructions in "
+                    f"{format_several(round(each * warps), 'warp instruction')} in "
                     f"{format_several(warps, 'warp')}",
                 ),
                 where={"kernel": name, "kernel_ids": [case.kernel_id]},

@@ -30,7 +30,7 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.core.units import format_count, format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
@@ -58,9 +58,9 @@ def _hit(case: Case) -> Hit | None:
     if fit.pct - achieved <= POINTS:
         return None
     evidence = (
-        f"an SM holds one block of {format_count(threads)} threads, and {format_pct(achieved)} of "
-        f"{format_pct(fit.pct)} occupancy is reached: while the last warps of a block run out, no "
-        "other block is there"
+        f"an SM holds one block of {format_several(threads, 'thread')}, and {format_pct(achieved)} "
+        f"of {format_pct(fit.pct)} occupancy is reached: while the last warps of a block run out, "
+        "no other block is there"
     )
     return Hit(case, min(100 * (fit.pct - achieved) / fit.pct, case.headroom), None, evidence)
 

@@ -30,7 +30,7 @@ References
 from __future__ import annotations
 
 from sightline.core.model.declare import Rule
-from sightline.core.units import format_count, format_ns
+from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
@@ -60,7 +60,7 @@ def _hit(case: Case) -> Hit | None:
     if case.light is None or not case.waits or ns / waves > LONGEST_NS:
         return None
     evidence = (
-        f"{format_count(blocks)} blocks take {format_ns(round(ns))} in {waves:.1f} waves: each "
+        f"{format_several(blocks, 'block')} take {format_ns(round(ns))} in {waves:.1f} waves: each "
         f"lives {format_ns(round(ns / waves))}, hardly more than it takes to start one"
     )
     return Hit(case, case.headroom, None, evidence)

@@ -43,6 +43,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import (
     format_count,
     format_flop_rate,
+    format_note,
     format_ns,
     format_pct,
     format_several,
@@ -162,8 +163,8 @@ def _report_empty(counts: dict[str, int], empty: list[str]) -> Finding:
     """Where metrics were asked for, and none has a value: what else stands there is no measure."""
     return build_finding(
         RULE,
-        f"{format_several(len(empty), 'metric')} were asked for and have no value, how long "
-        "kernels took among them: collecting them failed, and nothing can be said of the kernels.",
+        f"{format_note(len(empty), 'metrics were asked for and have no value')}, how long kernels "
+        "took among them: collecting them failed, and nothing can be said of the kernels.",
         Evidence(
             [
                 f"{format_several(sum(counts.values()), 'launch', 'launches')} of "

@@ -23,6 +23,7 @@ ANALYSIS = Analysis(
         duration("duration_ns", "its length"),
         duration("exposed_ns", "of it: no kernel ran on the rank's devices"),
     ),
+    worst="exposed_ns",
 )
 
 

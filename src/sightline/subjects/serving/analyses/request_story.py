@@ -34,6 +34,7 @@ ANALYSIS = Analysis(
     ),
     needs=("served_requests",),
     notes=("The four parts sum to latency_ns.",),
+    worst="latency_ns",
 )
 
 

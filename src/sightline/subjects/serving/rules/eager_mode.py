@@ -56,8 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         losses.with_columns(cost_ns="idle_ns", gain_ns="idle_ns"),
-        f"{format_several(losses.height, 'step')} of decode launch {launches:,} kernels each one "
-        "by one.",
+        f"{format_several(losses.height, 'step')} of decode launch "
+        f"{format_several(launches, 'kernel')} each one by one.",
         [
             f"the median step takes {format_ns(int(losses['duration_ns'].median() or 0))}, and "  # type: ignore[arg-type]
             f"something runs for {format_ns(int(losses['busy_ns'].median() or 0))} of it"  # type: ignore[arg-type]

@@ -69,7 +69,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"rank {worst} computes experts for {format_ns(most)}, the ranks on average for "
         f"{format_ns(round(usual))}",
         f"{format_several(calls.height, 'kernel')} of experts in "
-        f"{format_several(calls['step'].n_unique(), 'step')} on {loads.height} ranks",
+        f"{format_several(calls['step'].n_unique(), 'step')} on "
+        f"{format_several(loads.height, 'rank')}",
     ]
     cost = int(losses["cost_ns"].sum())
     yield from report_loss(

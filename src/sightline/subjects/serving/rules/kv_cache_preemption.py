@@ -58,7 +58,9 @@ def check(run: Run) -> Iterator[Finding]:
         lines.append(f"{format_several(int(waiting), 'request')} waited at most")
     lost, again = _measure_recomputed(run)
     if again:
-        lines.append(f"{again:,} tokens of prompts were computed again: {format_ns(lost)}")
+        lines.append(
+            f"{format_several(again, 'token')} of prompts were computed again: {format_ns(lost)}"
+        )
     every, longest = measure_windows(run)
     price = Price(lost, "ns", 100 * lost / every) if lost else None
     gain = Price(lost, "ns", 100 * lost / longest) if lost else None

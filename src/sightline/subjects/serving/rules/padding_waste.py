@@ -60,7 +60,8 @@ def check(run: Run) -> Iterator[Finding]:
         losses,
         f"{format_pct(100 * (places - used) / places)} of the places in graphs hold no request.",
         [
-            f"{format_several(padded.height, 'step')} with {used:,} requests in {places:,} places",
+            f"{format_several(padded.height, 'step')} with {format_several(used, 'request')} in "
+            f"{format_several(places, 'place')}",
             "the sizes of the replayed graphs: "
             + ", ".join(str(n) for n in padded["slots"].unique().sort().head(12)),
         ],

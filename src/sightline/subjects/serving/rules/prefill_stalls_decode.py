@@ -54,8 +54,9 @@ def check(run: Run) -> Iterator[Finding]:
     share = 100 * cost / max(int(steps["duration_ns"].sum()), 1)
     usual = losses.get_column("usual_ns").drop_nulls().median()
     lines = [
-        f"{format_several(losses.height, 'step')} of {steps.height} compute {tokens:,} prompt "
-        f"tokens beside {find_largest(losses, 'held')} running requests or fewer",
+        f"{format_several(losses.height, 'step')} of {steps.height} compute "
+        f"{format_several(tokens, 'prompt token')} beside "
+        f"{format_several(find_largest(losses, 'held'), 'running request')} or fewer",
         f"such a step takes {format_ns(int(losses['duration_ns'].median() or 0))}"  # type: ignore[arg-type]
         + (f", one of decode alone {format_ns(int(usual))}" if usual else ""),  # type: ignore[arg-type]
     ]

@@ -36,7 +36,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_pct
+from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.serving.findings import list_steps, report_loss
 from sightline.subjects.serving.flags import name_flag
@@ -73,8 +73,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(100 * accepted / max(drafted, 1))} of the drafted tokens are accepted: fewer "
         "than pay for the draft.",
         [
-            f"{drafted:,} tokens drafted, {accepted:,.0f} accepted: {gained:.2f} tokens a step and "
-            "request",
+            f"{format_several(drafted, 'token')} drafted, {accepted:,.0f} accepted: {gained:.2f} "
+            "tokens a step and request",
             f"the draft takes {share} of a step",
         ],
         verify="sightline stats engine_steps AFTER: fewer steps, or none that verify",

@@ -33,7 +33,7 @@ import polars as pl
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_several
+from sightline.core.units import format_note, format_ns, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding, price_part
 from sightline.timeline.sum_facts import read_sums
@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
         for row in calls.rows(named=True)
     ]
     if launches:
-        lines.append(f"{format_count(launches)} kernels were launched meanwhile")
+        lines.append(format_note(launches, "kernels were launched meanwhile"))
     if calls.get_column("name").str.contains("Free$").any() and facts.kernel_ns:
         lines.append("part of cudaFree is its wait for the GPU, which stays")
     yield build_finding(

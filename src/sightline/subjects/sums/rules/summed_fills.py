@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_ns, format_pct, format_several
+from sightline.core.units import format_bytes, format_note, format_ns, format_pct
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding, price_part
 from sightline.timeline.sum_facts import read_sums
 
@@ -48,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
         lines.insert(0, f"{format_bytes(size)} were cleared, {mean} each ({size / ns:.0f} GB/s)")
     yield build_finding(
         RULE,
-        f"{format_several(calls, 'memset')} take {format_ns(ns)}, "
+        f"{format_note(calls, f'memsets take {format_ns(ns)}')}, "
         f"{format_pct(100 * ns / facts.gpu_ns)} of the GPU's work.",
         Evidence(lines),
         Advice(

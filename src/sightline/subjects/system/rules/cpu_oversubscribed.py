@@ -37,7 +37,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count
+from sightline.core.units import format_count, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.system.rules._blame import describe_others, name_victim, report_blame
@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         blame,
         f"{lost} because {thread} waits for one of {format_count(most['cpus'])} CPU cores: up to "
-        f"{format_count(most['runnable'])} threads want to run at once.",
+        f"{format_several(most['runnable'], 'thread')} want to run at once.",
         describe_others(run, preempted, "other_tid", "preempted by"),
         Advice(
             fix="start fewer threads ("

@@ -15,7 +15,7 @@ from sightline.core.algebra.window import select_starting_in
 from sightline.core.model.columns import number, text
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_note, format_pct
+from sightline.core.units import format_count, format_note, format_pct, format_several
 from sightline.timeline.coverage import note_lost_kernels
 from sightline.timeline.engine_steps import list_engine_steps
 
@@ -75,8 +75,11 @@ def _device(run: Run) -> Iterator[Row]:
         "lowers" if whole else "ok",
         "all",
         whole,
-        f"{format_count(whole)} graph launches were recorded as single operations: the kernels "
-        "and gaps inside are unknown",
+        format_note(
+            whole,
+            "graph launches were recorded as single operations: the kernels and gaps inside are "
+            "unknown",
+        ),
     )
     if (note := note_lost_kernels(run)) is not None:
         effect = "lowers" if note.severity == "warning" else "ok"
@@ -163,8 +166,8 @@ def _check_waits(run: Run) -> Iterator[Row]:
     bare = waits.height - known.height
     # Before libkineto named the record, no wait does: then the order of streams is less well known.
     text = (
-        f"{format_count(bare)} of {format_count(waits.height)} waits for events do not say which "
-        "call recorded the event"
+        f"{format_count(bare)} of {format_several(waits.height, 'wait')} for events do not say "
+        "which call recorded the event"
     )
     yield "waits", "ok", "overlap", bare, text
     records = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -10,12 +11,14 @@ import polars as pl
 from sightline.answer.price_words import label_device, name_whole
 from sightline.answer.summary import TOP_KERNELS
 from sightline.core import registry
+from sightline.core.model.columns import duration, number, pct, text
 from sightline.core.page import blocks
 from sightline.core.page.declare import Block, Panel
 from sightline.core.text import make_printable
 from sightline.core.units import format_note
 from sightline.views.html.evidence import measure_spark
 from sightline.views.html.view import PageView
+from sightline.views.terminal.screen import name_functions
 
 PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 
@@ -28,6 +31,8 @@ def data(view: PageView) -> list[Block]:
         found.append({"kind": "findings", "cards": _cards(view)})
     if report.ops:
         found.append(_operators(view))
+    if report.functions:
+        found.append(_functions(report.functions))
     if view.has_device:
         frame = view.run.ask("breakdown")
         labels = [label_device(row, report.breakdown) for row in report.breakdown]
@@ -61,6 +66,20 @@ def _operators(view: PageView) -> Block:
         analysis.columns,
         hide=on_device,
     )
+
+
+def _functions(rows: list[dict[str, Any]]) -> Block:
+    """Where the stacks end, for a recording that holds nothing else."""
+    unit = rows[0]["unit"]
+    amount = duration if unit == "ns" else partial(number, unit=unit)
+    columns = (
+        text("name", "function"),
+        amount("own", "in itself"),
+        pct("own_pct", "share of all"),
+        amount("total", "with what it calls"),
+    )
+    frame = pl.DataFrame(rows).select(column.name for column in columns)
+    return blocks.make_table(name_functions(rows), frame, columns)
 
 
 def _limit(row: dict[str, Any]) -> dict[str, str]:
