@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_pct, format_several
+from sightline.core.units import format_bytes, format_count, format_pct, format_several
 from sightline.roofline.occupancy import Occupancy
 from sightline.subjects.kernels.launch_fill import compute_room
 from sightline.subjects.kernels.rules._launches import list_filled, pick_longest
