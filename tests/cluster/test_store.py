@@ -208,7 +208,7 @@ def test_damage_of_the_log_takes_what_it_lies_in_and_is_said(tmp_path):
     kept = Store(tmp_path)
     assert kept.live_samples == 8  # two metrics
     (said,) = kept.losses
-    assert "damaged in 1 places" in said
+    assert "damaged in 1 place" in said
     kept.checkpoint()
     assert path.with_suffix(".damaged").read_bytes() == damaged
     kept.close()

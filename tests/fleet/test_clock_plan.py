@@ -163,7 +163,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
         ("mhz,busy_w,waiting_w\n1,2\n", "could not convert"),
         ("mhz,busy_w,waiting_w\n1,nan,2\n", "a number is none"),
         ("mhz,busy_w,waiting_w\n1,-5,2\n", "powers up to"),
-        ("mhz,busy_w,waiting_w\n9,5,2\n9,5,2\n", "it has 1 clocks"),
+        ("mhz,busy_w,waiting_w\n9,5,2\n9,5,2\n", "it has 1 clock"),
         ("mhz,busy_w,waiting_w\n9,5,2\n8,5,2\n", "one reading"),
         ("mhz,busy_w,waiting_w\n" + "9,5,2\n" * 200_000, "more than 1 mib"),
         ("mhz,busy_w,waiting_w\n" + "".join(f"{n},5,2\n" for n in range(1, 99)), "98 clocks"),

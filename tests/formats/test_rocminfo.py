@@ -95,5 +95,5 @@ def test_in_the_middle_of_a_log_and_cut_off(tmp_path: Path) -> None:
 
 def test_a_machine_whose_gpu_is_not_there(tmp_path: Path) -> None:
     failed = "hsa api call failure at: rocminfo.cc:1102\n" + HEAD + "*** Done ***\n"
-    with pytest.raises(DamagedError, match="1 agents, and none is a GPU: hsa api call failure"):
+    with pytest.raises(DamagedError, match="1 agent, and none is a GPU: hsa api call failure"):
         opened(tmp_path, failed)

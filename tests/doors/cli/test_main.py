@@ -120,7 +120,7 @@ HEAVY = {"concurrent.futures", "email", "importlib.metadata", "inspect", "loggin
 }  # fmt: skip
 
 
-_CORE = ("text", "talk", "cleanup", "installation", "optional_packages")
+_CORE = ("text", "talk", "cleanup", "installation", "optional_packages", "units")
 
 
 @pytest.mark.parametrize("word", ["--version", "--help"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import polars as pl
@@ -122,7 +123,7 @@ def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
     if verdict.stragglers.is_empty():
         lines.append("no rank holds the others up by more than 1 % of the job")
     if why is not None:
-        lines.append(f"its ranks cannot be compared: {why}; links can")
+        lines += textwrap.wrap(f"its ranks cannot be compared: {why}; links can", _WIDTH)
     elif job.compared < len(job.ranks):
         lines.append(
             f"{job.compared} of {format_several(len(job.ranks), 'rank')} have peers; the others "

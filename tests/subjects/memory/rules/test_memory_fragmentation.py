@@ -23,7 +23,7 @@ def test_a_tenth_is_free(tmp_path: Path) -> None:
         "memory-fragmentation",
         cost_bytes=200 * MB,
         gain_bytes=200 * MB,
-        evidence=["1 of 1 segments", "kept by 1.800 GB"],
+        evidence=["1 of 1 segment partly used", "kept by 1.800 GB"],
         fix="expandable_segments:True",
     )
 

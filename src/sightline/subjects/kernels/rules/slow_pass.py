@@ -107,7 +107,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _say_launches(count: int) -> str:
-    return "it takes" if count == 1 else f"each of its {format_count(count)} launches takes about"
+    """'it takes', 'each of 1,000 × takes about'."""
+    return "it takes" if count == 1 else f"each of {format_count(count)} × takes about"
 
 
 def _list_slow(run: Run) -> pl.DataFrame:

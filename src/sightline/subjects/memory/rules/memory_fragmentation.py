@@ -76,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
                     f"{format_several(device['pieces'], 'piece')}, the largest "
                     f"{format_bytes(device['largest_free_bytes'])}",
                     f"{format_count(device['pinned_segments'])} of "
-                    f"{format_several(device['segments'], 'segment')} are partly used",
+                    f"{format_several(device['segments'], 'segment')} partly used",
                     *(
                         f"{format_bytes(row['free_bytes'])} ({format_pct(row['free_pct'])} of a "
                         f"segment) kept by {format_bytes(row['pin_bytes'])} of "
