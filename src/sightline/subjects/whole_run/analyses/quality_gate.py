@@ -51,8 +51,9 @@ def _recorded(run: Run) -> Iterator[Row]:
     """Warnings and errors that the importer wrote down: dropped records, damage, clock jumps."""
     rows = run.table("quality").filter(pl.col("severity").is_in(["warning", "error"]))
     for row in rows.unique("kind", keep="first", maintain_order=True).iter_rows(named=True):
-        # An importer's text reads on from its count.
-        note = format_note(row["count"], row["text"])
+        # An importer's text reads on from its count; a profiler's message is one as it is.
+        count = None if row["kind"] == "profiler_message" else row["count"]
+        note = format_note(count, row["text"])
         yield row["kind"], "lowers", "all", row["count"], note
     if rows.is_empty():
         yield "importer", "ok", "all", 0, "the importer reports no loss"
