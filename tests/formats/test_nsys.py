@@ -688,7 +688,7 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
     run = opened(e, tmp_path)
     told = list_limits(run)
     gate = run.ask("quality_gate").filter(check="profiler_message")
-    assert gate.get_column("note").to_list() == ["Nsight Systems says: first problem"]
+    assert gate.get_column("text").to_list() == ["Nsight Systems says: first problem"]
     assert [(x["text"], x["count"]) for x in told if x["kind"] == "profiler_message"] == [
         ("Nsight Systems says: first problem", None),
         ("Nsight Systems says: second problem (2 times)", None),
