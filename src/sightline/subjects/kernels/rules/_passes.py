@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -41,7 +42,7 @@ def find_passes(run: Run, name: str) -> Passes | None:
         return None
     rank, device = launches.item(0, "rank"), launches.item(0, "device_id")
     rate = _find_rate(run, rank, device)
-    data = _find_largest_copy(run, rank, device)
+    data = find_largest_copy(run, rank, device, ("HtoD", "DtoH"))
     if rate is None or data < _LEAST_BYTES:
         return None
     usual = launches.select(
@@ -65,11 +66,11 @@ def _find_rate(run: Run, rank: int, device: int) -> float | None:
     return find_bandwidth(of.row(0, named=True)) if of.height else None
 
 
-def _find_largest_copy(run: Run, rank: int, device: int) -> int:
-    """Bytes of the largest copy between host and device."""
+def find_largest_copy(run: Run, rank: int, device: int, kinds: Sequence[str]) -> int:
+    """Bytes of a device's largest copy of these kinds ("HtoD", …); 0 where none was made."""
     copies = run.columns("device_ops", ("rank", "device_id", "copy_kind", "bytes")).filter(
         pl.col("rank") == rank,
         pl.col("device_id") == device,
-        pl.col("copy_kind").cast(pl.String).is_in(["HtoD", "DtoH"]),
+        pl.col("copy_kind").cast(pl.String).is_in(list(kinds)),
     )
     return find_largest(copies, "bytes")

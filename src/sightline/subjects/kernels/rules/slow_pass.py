@@ -38,7 +38,6 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sightline.core.algebra.scalars import find_largest
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -46,6 +45,7 @@ from sightline.core.units import format_bytes, format_count, format_ns
 from sightline.diagnosis.algorithms import advise_kernel
 from sightline.roofline.rates import find_bandwidth
 from sightline.subjects.kernels.rules._launches import keep_factor, list_filled, pick_longest
+from sightline.subjects.kernels.rules._passes import find_largest_copy
 from sightline.subjects.kernels.rules._shared import escape_braces, find_shorter_kernels
 from sightline.timeline.own_kernels import find_algorithm
 
@@ -67,6 +67,7 @@ _EFFICIENCY = 0.8
 _LEAST_BYTES = 16 << 20
 _MOST_BYTES_A_THREAD = 64
 _PLACE = ["rank", "device_id"]
+_COPIES = ("HtoD", "DtoH", "DtoD")
 _NOT_MEMORY = (
     "memory is not what it waits for: sum by warp shuffles in place of a tree with barriers in "
     "shared memory, add once a block and not once a thread, let neighboring threads take "
@@ -123,7 +124,12 @@ def _list_slow(run: Run) -> pl.DataFrame:
     if mine.is_empty():
         return mine
     rates = [
-        (d["rank"], d["device_id"], rate, _find_largest_copy(run, d["rank"], d["device_id"]))
+        (
+            d["rank"],
+            d["device_id"],
+            rate,
+            find_largest_copy(run, d["rank"], d["device_id"], _COPIES),
+        )
         for d in run.table("devices").iter_rows(named=True)
         if (rate := find_bandwidth(d)) is not None
     ]
@@ -144,13 +150,3 @@ def _list_slow(run: Run) -> pl.DataFrame:
     )
     slow = placed.filter(pl.col("length") >= _SLOW * pl.col("needs"))
     return slow.with_columns(factor=keep_factor(pl.col("needs") / pl.col("length")))
-
-
-def _find_largest_copy(run: Run, rank: int, device: int) -> int:
-    """Bytes of the largest copy to, from or within a device; 0 where none was made."""
-    copies = run.columns("device_ops", (*_PLACE, "copy_kind", "bytes")).filter(
-        pl.col("rank") == rank,
-        pl.col("device_id") == device,
-        pl.col("copy_kind").cast(pl.String).is_in(["HtoD", "DtoH", "DtoD"]),
-    )
-    return find_largest(copies, "bytes")
