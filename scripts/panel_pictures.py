@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from browser import ROOT, open_browser
+
 TARGET = ROOT / "build" / "pictures"
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 RECORDINGS = (
@@ -110,21 +111,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("recordings", nargs="*", default=[str(ROOT / r) for r in RECORDINGS])
     given = parser.parse_args().recordings
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        print("Chromium was not found: it takes the pictures.", file=sys.stderr)
-        return 1
-    sys.path.insert(0, str(ROOT / "tests"))
-    from playwright.sync_api import sync_playwright
-
-    from web.conftest import FLAGS
-
     axe = AXE.read_text(encoding="utf-8") if AXE.is_file() else ""
     if not axe:
         print("axe-core is not installed (npm ci in web/): it is not asked.", file=sys.stderr)
     wrong = 0
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         for recording in map(Path, given):
             target = TARGET / name_folder(recording)
             shutil.rmtree(target, ignore_errors=True)
@@ -137,7 +128,6 @@ def main() -> int:
                 wrong += 1
             count = len(list(target.iterdir()))
             print(f"{target.relative_to(ROOT)}: {count} pictures", file=sys.stderr)
-        browser.close()
     return 1 if wrong else 0
 
 

@@ -8,13 +8,13 @@ pictures are the same on every run of one Chromium: a fixed size, no network, no
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from browser import ROOT, open_browser
+
 TARGET = ROOT / "docs" / "pictures"
 RECORDING = ROOT / "examples" / "simulated-dataloader.json.gz"
 SIZE = {"width": 1200, "height": 750}
@@ -38,16 +38,7 @@ PICTURES = (
 
 
 def main() -> int:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        print("Chromium was not found: it takes the pictures.", file=sys.stderr)
-        return 1
-    sys.path.insert(0, str(ROOT / "tests"))
-    from playwright.sync_api import sync_playwright
-
-    from web.conftest import FLAGS
-
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page_file = Path(folder) / "report.html"
         # From its own folder, so that the page names the file and no path.
         subprocess.run(
@@ -63,7 +54,6 @@ def main() -> int:
             check=True,
             cwd=RECORDING.parent,
         )
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
         for name, theme, panel, act in PICTURES:
             page = browser.new_page(viewport=SIZE, color_scheme=theme, reduced_motion="reduce")
             page.goto(f"file://{page_file}#p={panel}")
@@ -78,7 +68,6 @@ def main() -> int:
             if size > LIMIT_BYTES:
                 print(f"more than {LIMIT_BYTES / 1e3:.0f} kB", file=sys.stderr)
                 return 1
-        browser.close()
     return 0
 
 

@@ -306,7 +306,7 @@ def _describe_run(answer: Answer) -> list[str]:
     recordings, devices = answer.recordings, answer.devices
     parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
     if len(recordings) > 1:
-        parts.append(f"{format_several(len(recordings), 'recording')}")
+        parts.append(format_several(len(recordings), "recording"))
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")

@@ -158,7 +158,7 @@ def capture(
     what = f"{wanted.seconds:g} s in {lead_s:.0f} s, when all have heard of it"
     if wanted.steps:
         what = f"{wanted.steps} steps, from one on whose number {wanted.align:,} divides"
-    on = "this node" if len(begun) == 1 else f"{format_several(len(begun), 'node')}"
+    on = "this node" if len(begun) == 1 else format_several(len(begun), "node")
     say(f"{format_several(count, 'process', 'processes')} on {on} record {what}")
     _wait(begun, identity, lead_s + wanted.seconds + _MOST_S)
     return _gather(list(nodes), begun, identity, wanted, folder)

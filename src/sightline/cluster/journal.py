@@ -8,16 +8,19 @@ middle takes the records that it lies in, and none behind them.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import re
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+
+from sightline.core.units import format_several
 
 _HEAD = struct.Struct("<II")
 _FILE = re.compile(r"(\d{12})\.wal")
@@ -113,6 +116,26 @@ class Gap:
     begin: int
     size: int
     is_end: bool
+
+
+def keep_gaps(path: Path, gaps: Sequence[Gap]) -> str:
+    """What is said of a log's gaps; a file of it with others than an end stays as it is beside it.
+
+    An end that is not whole is what a kill leaves.
+    """
+    lost = format_several(sum(gap.size for gap in gaps), "byte")
+    if len(gaps) == 1 and gaps[0].is_end:
+        return (
+            f"{path.name} of the log ends with {lost} of a record that is not whole: after a kill "
+            "its sender was not told that it is kept"
+        )
+    kept = path.with_suffix(".damaged")
+    with contextlib.suppress(FileExistsError):
+        kept.hardlink_to(path)
+    return (
+        f"{path.name} of the log is damaged in {format_several(len(gaps), 'place')}: {lost} could "
+        f"not be read, and what was sent in them is missing; the file stays as {kept.name}"
+    )
 
 
 def read_records(path: Path) -> Iterator[tuple[bytes, bytes] | Gap]:

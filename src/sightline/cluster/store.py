@@ -41,6 +41,7 @@ from sightline.cluster.documents import (
 from sightline.cluster.journal import (
     Gap,
     Journal,
+    keep_gaps,
     list_files,
     read_records,
     sync_file,
@@ -184,9 +185,8 @@ class Store:
                 raise DoubleError(f"job {known.row['job_id']} ended already")
             count = len(self._running) + len(self._ended)
             if count >= MOST_JOBS or self._weight + len(payload) > MOST_JOB_BYTES:
-                raise FullError(
-                    f"{format_several(count, 'job')} running, or ended and not written yet"
-                )
+                told = format_several(count, "job")
+                raise FullError(f"{told} running, or ended and not written yet")
             ticket = self._journal.append(_START, payload)
             self._begin_job(known, len(payload))
             self.changes += 1
@@ -417,28 +417,8 @@ class Store:
                     hint=f"What was sent since the last checkpoint is in {folder} alone. To go on "
                     "without it, move its files elsewhere.",
                 ) from error
-            self._tell_gaps(path, gaps)
+            self.losses += [keep_gaps(path, gaps)] if gaps else []
         return Journal(folder, last + 1)
-
-    def _tell_gaps(self, path: Path, gaps: list[Gap]) -> None:
-        """Say what is no record, and keep the file of it beyond the next checkpoint."""
-        if not gaps:
-            return
-        lost = sum(gap.size for gap in gaps)
-        if len(gaps) == 1 and gaps[0].is_end:
-            self.losses.append(
-                f"{path.name} of the log ends with {format_several(lost, 'byte')} of a record that "
-                "is not whole: after a kill its sender was not told that it is kept"
-            )
-            return
-        kept = path.with_suffix(".damaged")
-        with contextlib.suppress(FileExistsError):
-            kept.hardlink_to(path)
-        self.losses.append(
-            f"{path.name} of the log is damaged in {format_several(len(gaps), 'place')}: "
-            f"{format_several(lost, 'byte')} could not be read, and what was sent in them is "
-            f"missing; the file stays as {kept.name}"
-        )
 
     def _replay(self, kind: bytes, payload: bytes) -> None:
         if kind == _SERIES:

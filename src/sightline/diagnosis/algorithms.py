@@ -57,15 +57,21 @@ def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
 
 def advise_kernel(run: Run, name: str) -> str:
     """How to go on with a kernel of which only the name is known: an algorithm, and a profile."""
-    library = find_library(name)
-    is_own = library is None and read_world(run).framework not in LAUNCHES_FOR_YOU
-    algorithm = find_algorithm(name) if is_own else None
-    advice = OF_LLAMA if library == LLAMA else algorithm.advice if algorithm else ""
-    known = f"{advice}; to see what holds it back, " if advice else ""
+    is_own = find_library(name) is None and read_world(run).framework not in LAUNCHES_FOR_YOU
     return (
-        f"{known}profile it, its launch shape (blocks and threads) first:  ncu --set full"
-        f"{choose_in_ncu(name)} -c 1"
+        f"{advise_before_profile(name, is_own=is_own)}profile it, its launch shape (blocks and "
+        f"threads) first:  ncu --set full{choose_in_ncu(name)} -c 1"
     )
+
+
+def advise_before_profile(name: str, *, is_own: bool) -> str:
+    """What to try before a kernel is profiled, where its name says what it is; the profile follows.
+
+    `is_own`: the program chose to write it.
+    """
+    algorithm = find_algorithm(name) if is_own else None
+    advice = OF_LLAMA if find_library(name) == LLAMA else algorithm.advice if algorithm else ""
+    return f"{advice}; to see what holds it back, " if advice else ""
 
 
 def choose_in_ncu(name: str) -> str:

@@ -114,7 +114,7 @@ def _compare_world_sizes(a: Given, b: Given) -> str | None:
 
 
 def _count_ranks(count: Any) -> str:
-    return "1 rank" if count == 1 else f"{format_several(count, 'rank')}"
+    return format_several(count, "rank")
 
 
 def _compare_times(a: Given, b: Given) -> str | None:

@@ -40,7 +40,7 @@ def describe_run(run: Described) -> list[str]:
     """Its recording, tool, devices, counts and window, each as a text; nothing is computed."""
     recordings = run.table("recordings").select("path", "tool").to_dicts()
     names = [fit_text(Path(r["path"]).name, 48) for r in recordings]
-    parts = [names[0] if len(names) == 1 else f"{format_several(len(names), 'recording')}"]
+    parts = [names[0] if len(names) == 1 else format_several(len(names), "recording")]
     parts += sorted({r["tool"] for r in recordings if r["tool"]})
     devices = run.table("devices").get_column("name").to_list()
     if devices:

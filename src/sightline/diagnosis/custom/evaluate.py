@@ -90,7 +90,7 @@ def print_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
-        return f"{format_several(len(value), 'sample')}"
+        return format_several(len(value), "sample")
     if not isinstance(value, float):
         return str(value)
     return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"

@@ -91,7 +91,7 @@ def _judge_port_errors(node: Node) -> Iterator[Verdict]:
         if flaps:
             yield Verdict(WARN, f"the link went down {format_several(flaps, 'time')}", port.name)
         if lost:
-            yield Verdict(WARN, f"{format_several(lost, 'symbol or recovery error')}", port.name)
+            yield Verdict(WARN, format_several(lost, "symbol or recovery error"), port.name)
 
 
 def _judge_peer_memory(node: Node) -> Iterator[Verdict]:

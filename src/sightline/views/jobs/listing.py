@@ -42,7 +42,7 @@ def _write_head(figures: Figures) -> str:
     starts = jobs.get_column("start_ns").drop_nulls()
     span = f" · {write_time(starts.min())} to {write_time(starts.max())}" if starts.len() else ""  # type: ignore[arg-type]
     lines = [
-        f"{format_several(jobs.height, 'job')}"
+        format_several(jobs.height, "job")
         + (f" of {format_several(users, 'user')}" if users else "")
         + span
     ]

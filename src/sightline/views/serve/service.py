@@ -79,7 +79,7 @@ class Service:
         tools = sorted({str(p.facts.get("tool") or p.facts["format"]) for p in self.run.parts})
         about = [
             ", ".join(tools),
-            f"{format_several(self.index.events, 'event')}",
+            format_several(self.index.events, "event"),
             f"{format_ns(self.index.length_ns)} long",
             "from a local server",
         ]

@@ -42,7 +42,7 @@ def _print_one(benchmark: dict[str, Any]) -> Iterator[Text]:
         yield Text(f"… {left} before these: sightline stats bandwidth_by_size", style="dim")
     wrong = sum(row[p]["wrong"] or 0 for row in benchmark["sizes"] for p in placements if p in row)
     if wrong:
-        yield Text(f"{format_several(wrong, 'wrong element')}", style="bold red")
+        yield Text(format_several(wrong, "wrong element"), style="bold red")
 
 
 def _name(benchmark: dict[str, Any]) -> str:

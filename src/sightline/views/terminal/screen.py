@@ -88,7 +88,7 @@ def _head(answer: Answer, width: int) -> Iterator[Text]:
     recordings, devices = answer.recordings, answer.devices
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
     first = fit_text(Path(recordings[0]["path"]).name, 48)
-    what = first if len(recordings) == 1 else f"{format_several(len(recordings), 'recording')}"
+    what = first if len(recordings) == 1 else format_several(len(recordings), "recording")
     folders = {str(Path(r["path"]).parent) for r in recordings}
     if len(folders) == 1 and (folder := folders.pop()).endswith(".sightline"):
         ranks = len({r["rank"] for r in recordings})

@@ -383,7 +383,7 @@ def _threads(counted: Counted, facts: Facts) -> pl.DataFrame:
 
 # Who wrote a Chrome trace, by a process that only its traces have.
 _TOOLS = (
-    (re.compile(r"^/.*\b(?:[Cc][Pp][Uu]|[Gg][Pp][Uu]):\d+.* (?:Compute|Tensors)$"), checks.TF),
+    (re.compile(r"^/.*\b(?i:cpu|gpu):\d+.* (?:Compute|Tensors)$"), checks.TF),
     (re.compile(r"^/(?:device|host):"), checks.XLA),
     (re.compile(r"^Ascend Hardware$"), "torch_npu"),
 )

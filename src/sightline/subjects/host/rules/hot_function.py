@@ -239,7 +239,7 @@ def _describe_rest(hot: HotStacks) -> Iterator[str]:
 
 
 def _format(value: int, unit: str) -> str:
-    return format_ns(value) if unit == "ns" else f"{format_several(value, 'sample')}"
+    return format_ns(value) if unit == "ns" else format_several(value, "sample")
 
 
 def _rows(leaves: pl.DataFrame) -> list[dict[str, Any]]:

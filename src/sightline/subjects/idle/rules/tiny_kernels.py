@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *mine.evidence[:1],
-                f"{format_several(sum_column(run.ask('kernels'), 'instances'), 'kernel')}",
+                format_several(sum_column(run.ask("kernels"), "instances"), "kernel"),
             ],
             rows=mine.rows,
             where=mine.where("micro_gap"),

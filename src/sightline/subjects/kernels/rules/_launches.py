@@ -8,17 +8,15 @@ from typing import Any
 import polars as pl
 
 from sightline.core.algebra.intervals import is_one_group
-from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.algebra.lookup import Texts, keep_rows
 from sightline.core.algebra.order import sort_rows
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_ns, format_several
-from sightline.diagnosis.algorithms import LAUNCHES_FOR_YOU, LLAMA, OF_LLAMA
+from sightline.diagnosis.algorithms import LAUNCHES_FOR_YOU, advise_before_profile
 from sightline.subjects.kernels.launch_fill import add_fill
 from sightline.subjects.kernels.rules._shared import escape_braces, list_computing
 from sightline.timeline.kernel_kinds import name_kinds
-from sightline.timeline.own_kernels import find_algorithm
 from sightline.timeline.page_waits import measure_page_waits
 from sightline.timeline.world import read_world
 
@@ -69,12 +67,7 @@ def _list_filled(run: Run) -> pl.DataFrame:
 
 def advise_algorithm(run: Run, name: str) -> str:
     """What to try before a kernel of the program's own is tuned, where its name says what it is."""
-    if find_library(name) == LLAMA:
-        return f"{OF_LLAMA}; to see what holds it back, "
-    if not _choose_own(run, pl.Series([name])).len():
-        return ""
-    found = find_algorithm(name)
-    return f"{found.advice}; to see what holds it back, " if found else ""
+    return advise_before_profile(name, is_own=_choose_own(run, pl.Series([name])).len() > 0)
 
 
 def _choose_own(run: Run, names: pl.Series) -> pl.Series:

@@ -109,7 +109,7 @@ def _judge_queue(load: Interval) -> Limit:
     waiting, running = load.gauges.get("waiting"), load.gauges.get("running")
     if waiting is None:
         return Limit("queue", None, False, "the server does not say who waits")
-    text = f"{format_several(round(waiting), 'request waits', 'requests wait')}"
+    text = format_several(round(waiting), "request waits", "requests wait")
     if running is not None:
         text += f" while {round(running):,} run"
     if (queue := load.times.get("queue")) is not None:
