@@ -43,3 +43,29 @@ def test_random_numbers_and_fills(tmp_path: Path, names: list[str]) -> None:
 @pytest.mark.parametrize("own", ["rms_norm(float *)", ADD])
 def test_a_kernel_that_computes(tmp_path: Path, own: str) -> None:
     assert_silent(run_of(tmp_path, RANDOM, own), RULE)
+
+
+THRUST = (
+    "void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::__parallel_for::"
+    "ParallelForAgent<thrust::cuda_cub::__uninitialized_fill::functor<thrust::device_ptr<int>, "
+    "int>, unsigned long>, unsigned long>(int)"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "confidence"),
+    [
+        (THRUST, "high"),
+        ("fillMatrix(float *, int)", "medium"),
+        ("void app::init_kernel<4>(int)", "medium"),
+    ],
+)
+def test_fills_of_templates_and_of_ones_own(tmp_path: Path, name: str, confidence: str) -> None:
+    (found,) = answers(run_of(tmp_path, name), RULE)
+    assert found.confidence == confidence
+    assert ("by the names" in found.summary) is (confidence == "medium")
+
+
+@pytest.mark.parametrize("own", ["filter(float *)", "fillet3d(int)", "initial_value_solve(int)"])
+def test_names_that_only_begin_alike(tmp_path: Path, own: str) -> None:
+    assert_silent(run_of(tmp_path, own), RULE)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from sightline.subjects.ncu.rules._uncoalesced import ACCESS_BITS
 from support.profiled import CODE, L1, TIME, opened, profiled, with_code
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 from synth_ncu import Kernel, report
 
 RULE = "ncu-uncoalesced-shared"
@@ -84,3 +85,15 @@ def test_a_librarys_code_is_not_its_callers(tmp_path: Path) -> None:
         fix="this is cuBLAS's code: choose another of its kernels",
         severity="info",
     )
+
+
+def test_no_words_to_load_from_shared_memory(tmp_path: Path) -> None:
+    """Single bytes make most of the excess: a tile in shared memory is what there is already."""
+    metrics = {
+        ALL: (100.0, {CODE: 50.0, CODE + 16: 50.0}),
+        IDEAL: (60.0, {CODE: 40.0, CODE + 16: 20.0}),
+        ACCESS_BITS: (34.0, {CODE: 32.0, CODE + 16: 8.0}),
+        TIME: 10_000.0,
+    }
+    (found,) = answers(opened(tmp_path, with_code(lines=False, **metrics)), RULE)
+    assert "load words" not in found.fix

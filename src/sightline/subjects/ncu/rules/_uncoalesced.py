@@ -49,7 +49,8 @@ def find_uncoalesced(run: Run, rule: Rule, access: Access, fix: str) -> Iterator
     counts = [name for names in access.units.values() for name in names]
     every = load_cases(run, (access.moved, access.needed, *counts, HIT_RATE, *L1_METRICS), "")
     places = find_worst_places(run, access.moved, access.needed)
-    narrow = _find_narrow(run, access)
+    # Into shared memory they were loaded already: there a word is a layout, which `fix` tells.
+    narrow = set() if "shared" in access.moved else _find_narrow(run, access)
     hits = []
     for case in every:
         moved, needed = case.get(access.moved), case.get(access.needed)
