@@ -20,6 +20,7 @@ UNITS = {
     "samples": "samples",
     "latency_samples": "samples",
     "cycles": "cycles",
+    "warp_time_ns": "ns",
     "executions": "executions",
     "bytes": "bytes",
     "peak_bytes": "bytes",

@@ -72,6 +72,7 @@ def _subtitle(weight: str, whole: Tree, grades: str) -> str:
         "samples": "samples",
         "latency_samples": "samples in which nothing was issued",
         "cycles": "cycles of all waves",
+        "warp_time_ns": "time of all warps within a kernel",
         "executions": "instructions that waves ran",
         "bytes": "bytes copied and filled",
     }.get(weight, weight)

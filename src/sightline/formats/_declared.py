@@ -320,7 +320,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xef\\xbb\\xbf)?\\s*(?:\\[[\\s,]*(?:[{\\]]|\\Z)|\\{\\s*(?:[\\"}]|\\Z))',),
         looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
         suffixes=('.json', '.json.gz'),
-        version=24,
+        version=25,
         source='https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU',
     ),
     Importer(

@@ -9,13 +9,14 @@ what a region takes of its warps' cycles is all that is known.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
-from sightline.core.model.stack_trie import Frame, StackTrie
-from sightline.core.text import replace_surrogates
+from sightline.core.model.stack_trie import StackTrie
 from sightline.errors import DamagedError
+from sightline.formats._regions import list_regions
 from sightline.formats._stacks import finish_import, note_bad_lines, read_text
 
 IMPORTER = Importer(
@@ -46,7 +47,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality += note_bad_lines(len(listed or ()) - len(events), "region of a warp")
     trie = StackTrie()
     weights: list[tuple[int | None, str, int, str]] = [
-        (trie.add(path), "cycles", cycles, "exact") for path, cycles in _list_regions(events)
+        (trie.add(path), "cycles", cycles, "exact")
+        for path, cycles in list_regions(_list_spans(events))
     ]
     text = (
         "times are clock cycles of one multiprocessor each, from each block's own start: what a "
@@ -66,26 +68,7 @@ def _is_region(event: Any) -> bool:
     )
 
 
-def _list_regions(events: list[dict[str, Any]]) -> list[tuple[tuple[Frame, ...], int]]:
-    """Each region's path within its warp, and its own cycles: without those of regions in it."""
-    lanes: dict[tuple[str, str], list[tuple[float, float, str]]] = {}
+def _list_spans(events: list[dict[str, Any]]) -> Iterator[tuple[Any, float, float, str]]:
     for event in events:
         lane = (str(event.get("pid")), str(event.get("tid")))
-        span = (float(event["ts"]), float(event["ts"] + event["dur"]), event["name"])
-        lanes.setdefault(lane, []).append(span)
-    found: list[tuple[tuple[Frame, ...], int]] = []
-    for spans in lanes.values():
-        spans.sort(key=lambda s: (s[0], -s[1]))
-        open_: list[tuple[float, tuple[Frame, ...]]] = []
-        own: dict[tuple[Frame, ...], float] = {}
-        for start, end, name in spans:
-            while open_ and (open_[-1][0] <= start or end > open_[-1][0]):
-                open_.pop()
-            above = open_[-1][1] if open_ else ()
-            path = (*above, Frame("phase", replace_surrogates(name)))
-            own[path] = own.get(path, 0.0) + end - start
-            if above:
-                own[above] -= end - start
-            open_.append((end, path))
-        found += [(path, round(cycles)) for path, cycles in own.items() if cycles >= 0]
-    return found
+        yield lane, float(event["ts"]), float(event["ts"] + event["dur"]), event["name"]

@@ -431,7 +431,12 @@ def _ops(answer: Answer, width: int) -> Iterator[Text]:
         )
 
 
-_STACKS_OF = {"cpu_time_ns": "CPU time", "gpu_time_ns": "GPU time", "gpu_idle_ns": "GPU idle time"}
+_STACKS_OF = {
+    "cpu_time_ns": "CPU time",
+    "gpu_time_ns": "GPU time",
+    "gpu_idle_ns": "GPU idle time",
+    "warp_time_ns": "time of warps",
+}
 
 
 def _functions(answer: Answer, width: int) -> Iterator[Text]:

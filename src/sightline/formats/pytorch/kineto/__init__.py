@@ -12,6 +12,7 @@ from sightline.core.model.source import Source
 from sightline.core.units import format_several
 from sightline.errors import DamagedError
 from sightline.formats.pytorch.kineto.reading import Reading
+from sightline.formats.pytorch.kineto.stamps import read_stamps
 from sightline.formats.pytorch.kineto.tables import build_tables
 
 IMPORTER = Importer(
@@ -34,7 +35,7 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xef\xbb\xbf)?\s*(?:\[[\s,]*(?:[{\]]|\Z)|\{\s*(?:[\"}]|\Z))",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=24,
+    version=25,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 
@@ -70,4 +71,5 @@ def read(source: Source, options: ImportOptions) -> Imported:
             ),
             hint="sightline formats  lists what can be read.",
         )
-    return build_tables(reading.trace, counted, reading.header, reading.quality, options)
+    imported = build_tables(reading.trace, counted, reading.header, reading.quality, options)
+    return read_stamps(source, imported, counted["process_names"]) or imported
