@@ -51,7 +51,7 @@ _GPU = [
     *ints("vmId id"),
     '"name" TEXT',
     '"busLocation" TEXT',
-    *ints("l2CacheSize totalMemory memoryBandwidth clockRate smCount"),
+    *ints("l2CacheSize totalMemory memoryBandwidth clockRate smCount asyncEngines"),
     '"uuid" TEXT',
     *ints("maxShmemPerSm maxRegistersPerSm threadsPerWarp maxWarpsPerSm computeMajor computeMinor"),
 ]

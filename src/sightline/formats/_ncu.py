@@ -206,6 +206,7 @@ def make_devices(devices: dict[int, dict[str, Any]]) -> pl.DataFrame:
                 "registers_per_sm": a.get("max_registers_per_multiprocessor"),
                 "shared_bytes_per_sm": a.get("max_shared_memory_per_multiprocessor"),
                 "l2_bytes": a.get("l2_cache_size"),
+                "copy_engines": a.get("async_engine_count"),
             }
         )
     texts = {"vendor", "name", "compute_capability"}

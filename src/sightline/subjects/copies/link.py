@@ -50,7 +50,9 @@ class LinkUse:
     `same_stream_pct` how many of them have all kernels of their device on their own stream;
     `other` what copies of the other direction take.
     `least_ns` is what their bytes take on the link from pinned memory, 0 where that is not known:
-    nothing hides more than what is beside it.
+    nothing hides more than what is beside it. `takes_turns`: whether their GPU has one engine for
+    copies, on which the two directions cannot run at once; `idle_ns` what of the window the link
+    is not busy in either direction: with one engine nothing hides more.
     """
 
     is_pinned: bool
@@ -61,6 +63,8 @@ class LinkUse:
     way: str | None = None
     other: Other = NOTHING
     least_ns: int = 0
+    takes_turns: bool = False
+    idle_ns: int = 0
 
     @property
     def floor_ns(self) -> int:
@@ -76,14 +80,26 @@ class LinkUse:
     @property
     def turns_ns(self) -> int | None:
         """What both directions at once would save, part by part as they are; None: they do that."""
-        if not self.is_limit or 2 * self.other.both_ns >= self.other.ns:
+        if not self.is_limit or self.takes_turns or 2 * self.other.both_ns >= self.other.ns:
             return None
         return max(0, min(self.busy_ns, self.other.ns) - self.other.both_ns - self.other.last_ns)
 
     @property
     def is_told_by_other(self) -> bool:
         """Whether the direction that takes longer has the same to say of the same time."""
-        return self.turns_ns is not None and self.other.is_pinned and self.other.ns > self.busy_ns
+        is_same = self.turns_ns is not None or self.is_one_way
+        return is_same and self.other.is_pinned and self.other.ns > self.busy_ns
+
+    @property
+    def is_one_way(self) -> bool:
+        """Whether copies of both directions fill a link on which they take turns."""
+        return self.is_limit and self.takes_turns and self.other.ns > 0
+
+    def bound_gain(self, most_ns: int) -> int:
+        """What hiding these copies may save of the `most_ns` that they are seen."""
+        if self.turns_ns is not None:
+            return self.turns_ns
+        return min(most_ns, self.idle_ns) if self.is_one_way else most_ns
 
     def describe(self) -> list[str]:
         """How they lie beside the kernels and beside each other, in words."""
@@ -109,6 +125,8 @@ class LinkUse:
                 f"{_OTHER_WAY[self.way or '']} copies take {format_ns(self.other.ns)} beside them, "
                 f"and both directions run at once for {format_ns(self.other.both_ns)}"
             )
+        if self.is_one_way:
+            lines.append("the GPU has one copy engine: its two directions cannot run at once")
         if self.turns_ns is not None:
             lines.append("the last part comes back alone: smaller parts save more")
         return lines
@@ -116,6 +134,8 @@ class LinkUse:
     def advise(self) -> str:
         """What is left to do where the link is the limit."""
         less = "send fewer bytes (keep data on the GPU, smaller types)"
+        if self.is_one_way:
+            return f"let all kernels run beside the copies, in smaller parts; beyond that, {less}"
         if self.turns_ns is None:
             return f"{less}, or use a faster link"
         return (
@@ -130,6 +150,7 @@ def measure_link(run: Run, copies: pl.DataFrame) -> LinkUse:
     way = ways[0] if len(ways) == 1 else None
     busy = find_largest(measure_cover(copies, _DEVICE), "covered_ns")
     window = max(find_largest(run.ask("breakdown"), "window_ns"), 1)
+    link = _measure_link(run)
     return LinkUse(
         is_pinned=_is_pinned(copies),
         streams=find_largest(
@@ -137,12 +158,24 @@ def measure_link(run: Run, copies: pl.DataFrame) -> LinkUse:
             "n",
         ),
         busy_ns=busy,
-        pct=100 * _measure_link(run) / window,
+        pct=100 * link / window,
         same_stream_pct=_share_of_same_stream(run, copies),
         way=way,
         other=_measure_other(run, copies, way),
         least_ns=0 if way is None else _measure_least(run, copies),
+        takes_turns=_has_one_engine(run, copies),
+        idle_ns=max(0, window - link),
     )
+
+
+def _has_one_engine(run: Run, copies: pl.DataFrame) -> bool:
+    """Whether every GPU of these copies is known to have one copy engine."""
+    engines = (
+        copies.select(_DEVICE)
+        .unique()
+        .join(run.table("devices", [*_DEVICE, "copy_engines"]), on=_DEVICE, how="left")
+    )
+    return bool((engines.get_column("copy_engines") == 1).fill_null(value=False).all())
 
 
 def _measure_least(run: Run, copies: pl.DataFrame) -> int:

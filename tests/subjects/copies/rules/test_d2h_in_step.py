@@ -69,9 +69,11 @@ def test_values_of_up_to_64_kib_are_left_to_sync_in_step(tmp_path: Path) -> None
     assert_silent(exposed_for(tmp_path, 400, NAME, 65_536), RULE)
 
 
-def streamed(folder: Path, streams: int, memory: int) -> Run:
+def streamed(folder: Path, streams: int, memory: int, engines: int | None = None) -> Run:
     """Ten times 40 µs to the device and 50 µs back, one after the other, with no pause."""
     export = Export()
+    if engines is not None:
+        export.add("TARGET_INFO_GPU", id=0, name="a GPU", smCount=34, asyncEngines=engines)
     for i in range(10):
         at, stream = 100_000 * i, 7 + i % streams
         export.api("cudaMemcpyAsync", 1_000 * i, 1_000 * i + 100, 3 * i)
@@ -96,6 +98,19 @@ def test_on_several_streams_and_pinned_the_link_is_the_limit(tmp_path: Path) -> 
     assert "cannot overlap" not in text and "pin" not in (found.fix or "")
     # 500 µs come back whatever is done; of the 400 µs that go there all but the first 40 hide.
     assert found.gain_ns == 360_000
+    assert not answers(run, "h2d-bound")
+
+
+@pytest.mark.parametrize(("engines", "gain_ns"), [(1, 95_000), (2, 360_000)])
+def test_with_one_copy_engine_only_kernels_hide(tmp_path: Path, engines: int, gain_ns: int) -> None:
+    """Of 995 µs the link is busy for 900 in either direction: 95 µs are beside it."""
+    run = streamed(tmp_path, 4, PINNED, engines)
+    (found,) = answers(run, "d2h-in-step")
+    text, fix = "\n".join(found.evidence), found.fix or ""
+    assert found.gain_ns == gain_ns
+    assert ("the GPU has one copy engine" in text) is (engines == 1)
+    assert ("let the two directions run at once" in fix) is (engines == 2)
+    assert ("let all kernels run beside the copies" in fix) is (engines == 1)
     assert not answers(run, "h2d-bound")
 
 

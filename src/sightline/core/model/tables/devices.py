@@ -24,6 +24,9 @@ TABLE = Table(
         number("registers_per_sm", "32-bit registers of one SM"),
         size("shared_bytes_per_sm", "shared memory of one SM"),
         size("l2_bytes", "second-level cache"),
+        number(
+            "copy_engines", "copies that run at once beside kernels; 1: one direction at a time"
+        ),
         real("clock_ratio", "measured over highest SM clock, 0 to 1"),
     ),
 )

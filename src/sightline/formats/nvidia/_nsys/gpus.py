@@ -18,6 +18,7 @@ _GPU = {
     "registers_per_sm": "maxRegistersPerSm",
     "shared_bytes_per_sm": "maxShmemPerSm",
     "l2_bytes": "l2CacheSize",
+    "copy_engines": "asyncEngines",
     "major": "computeMajor",
     "minor": "computeMinor",
     "warps": "maxWarpsPerSm",

@@ -98,14 +98,14 @@ def find_exposed_copies(
         f"{_describe_idle_behind(run, gaps)}.",
         Loss(
             cost_ns=gaps.cost_ns,
-            bound_ns=worst if link.turns_ns is None else link.turns_ns,
+            bound_ns=link.bound_gain(worst),
             behind_ns=0 if gaps.is_needed else gaps.behind_ns,
             # What is hidden still takes its time on the link.
-            floor_ns=link.floor_ns if link.is_limit else 0,
-            # No replay lets the directions run at once: whose end it is without one of them, the
-            # other's turn comes no sooner.
+            floor_ns=link.floor_ns if link.is_limit and not link.is_one_way else 0,
+            # No replay lets the directions run at once, or keeps one engine for both of them: whose
+            # end it is without one of them, the other's turn comes no sooner.
             change=None
-            if gaps.is_needed or link.turns_ns is not None
+            if gaps.is_needed or link.turns_ns is not None or link.is_one_way
             else lambda nodes: remove_ops(
                 separate_calls(run, nodes, ids) if with_host else nodes, ids
             ),
