@@ -139,3 +139,34 @@ def test_of_a_real_recording(corpus: Path) -> None:
         (RULE, "copy"), (RULE, "allocate"), (RULE, "launch"),
     ]  # fmt: skip
     assert "14,968 × cudaMemcpy, 3.196 s" in found[0].evidence
+
+
+@pytest.mark.parametrize(("samples", "is_told"), [(30, True), (5, False)])
+def test_the_function_that_is_sampled_in_a_long_time_without_calls(
+    tmp_path: Path, samples: int, *, is_told: bool
+) -> None:
+    """Of the samples in the 100.1 ms two of three are in a reference on the CPU."""
+    export = Export()
+    for i in range(200):
+        at = (105 * i + (100_000 if i >= 100 else 0)) * US
+        export.api("cudaStreamQuery", at, at + 5 * US, 0)
+    for i in range(samples):
+        export.add(
+            "SAMPLING_CALLCHAINS",
+            id=i,
+            symbol=export.text("check" if i % 3 else "main"),
+            module=export.text("app"),
+            stackDepth=0,
+        )
+        export.add(
+            "COMPOSITE_EVENTS",
+            id=i,
+            start=(12_000 + 1_000 * i) * US,
+            threadState=1,
+            globalTid=gtid(7, 7),
+        )
+    found = by_cause(exports.opened(tmp_path, export))["silence"]
+    assert found.summary.endswith(": it runs check.") is is_told
+    told = f"66.7 % of the {samples} CPU samples of its thread there are in check"
+    assert (found.evidence[0] == told) is is_told
+    assert ("shorten check" in (found.fix or "")) is is_told

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -46,6 +46,7 @@ from sightline.core.algebra.lookup import Texts
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
+from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import (
@@ -59,6 +60,7 @@ from sightline.diagnosis.build import (
 from sightline.timeline.api_calls import allocates, launches_kernels, synchronizes
 from sightline.timeline.call_windows import find_longest_call_window, list_call_windows
 from sightline.timeline.host_ranges import IN_API
+from sightline.timeline.sampled_functions import count_functions, sort_samples
 from sightline.timeline.system_calls import FILES, find_main_call
 
 RULE = Rule("host-calls", "Calls that hold the host")
@@ -78,6 +80,19 @@ _READ_AHEAD = (
     "thread, two pinned buffers), or map the file"
 )
 _NEXT = "record the GPU's work, too (nsys profile --trace=cuda), to see what it does meanwhile"
+
+
+_LEAST_SAMPLES = 10  # ours: of fewer a share of half says nothing
+_WIDTH = 48
+_SHORTEN = (
+    "shorten {} (all cores, -O3, a library's routine), do it on the GPU, or leave it out of what "
+    "is timed where it only checks"
+)
+
+
+class _Sampled(NamedTuple):
+    name: str
+    said: str
 
 
 class _Deed(NamedTuple):
@@ -239,6 +254,9 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
     is_file = inside is not None and re.search(FILES, inside["name"]) is not None
     what = "the GPU's work was not recorded: what it did meanwhile is not known"
     evidence = [f"between the end of  {row['before']}  and the next  {row['name']}", what]
+    busiest = None if inside else _find_sampled_function(run, row)
+    if busiest:
+        evidence.insert(0, busiest.said)
     if inside:
         evidence.insert(
             0,
@@ -246,11 +264,12 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
             f"{format_count(inside['calls'])} × {inside['name']}, the longest "
             f"{format_ns(inside['longest'])}",
         )
+    deed = f": it is in {inside['name']}" if inside else ""
+    deed = f": it runs {busiest.name}" if busiest else deed
     yield build_finding(
         RULE,
         f"The host calls nothing of the GPU's for {format_ns(row['gap'])} in a row, "
-        f"{format_pct(pct)} of the time between its first call and its last one"
-        + (f": it is in {inside['name']}." if inside else "."),
+        f"{format_pct(pct)} of the time between its first call and its last one{deed}.",
         Evidence(
             evidence,
             rows=[{"rank": row["rank"], "start_ns": row["since"], "end_ns": row["start_ns"]}],
@@ -259,6 +278,8 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
         Advice(
             fix=f"{_READ_AHEAD}; {_NEXT}"
             if is_file
+            else f"{_SHORTEN.format(busiest.name)}; {_NEXT}"
+            if busiest
             else "see what the program does there (sightline run --cpu-stacks perf_event -- "
             f"PROGRAM names the functions): reading, preparing, computing on the CPU; {_NEXT}",
             verify="sightline stats api_calls AFTER: the time between calls",
@@ -272,6 +293,28 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
         title="The host reads or writes files" if is_file else "The host calls nothing for long",
         states_limit=pct >= _MOST_PCT,
     )
+
+
+def _find_sampled_function(run: Run, gap: dict[str, Any]) -> _Sampled | None:
+    """The function that most of the CPU samples of the gap's thread end in."""
+    samples = run.once(sort_samples)
+    if samples.is_empty() or not run.rows("stacks"):
+        return None
+    inside = samples.filter(
+        pl.col("rank") == gap["rank"],
+        pl.col("pid") == gap["pid"],
+        pl.col("tid") == gap["tid"],
+        pl.col("time_ns").is_between(gap["since"], gap["start_ns"]),
+    )
+    if inside.height < _LEAST_SAMPLES:
+        return None
+    name, count = next(iter(count_functions(run, inside)), ("", 0))
+    if 100 * count < _MOST_PCT * inside.height:
+        return None
+    share = format_pct(100 * count / inside.height)
+    called = fit_text(name, _WIDTH)
+    of_all = f"{format_count(inside.height)} CPU samples of its thread there"
+    return _Sampled(called, f"{share} of the {of_all} are in {called}")
 
 
 def _advise_further(run: Run, deed: str) -> str:

@@ -18,6 +18,7 @@ from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.gaps import NO_RANGE, Claim
 from sightline.timeline.runtimes import AGAIN, RANGE, Runtime, find_runtimes, list_runtimes
+from sightline.timeline.sampled_functions import count_functions, sort_samples
 from sightline.timeline.sampled_runtimes import list_sampled_runtimes
 
 _THREAD = ["rank", "pid", "tid"]
@@ -197,20 +198,10 @@ def _keep_inside(samples: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
 
 def _list_samples(run: Run, gaps: pl.DataFrame) -> pl.DataFrame:
     """The CPU samples that fell on the gaps' threads in their time; none where there are none."""
-    samples = run.once(_sort_samples)
+    samples = run.once(sort_samples)
     if samples.is_empty() or gaps.is_empty() or not run.rows("stacks"):
         return samples.clear()
     return _keep_inside(samples, gaps)
-
-
-def _sort_samples(run: Run) -> pl.DataFrame:
-    """The samples of running threads with a stack, in order of time."""
-    return (
-        run.table("cpu_samples")
-        .filter(pl.col("on_cpu").fill_null(value=True) & pl.col("stack_id").is_not_null())
-        .select(*_THREAD, "time_ns", "recording_id", "stack_id")
-        .sort("time_ns")
-    )
 
 
 def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:
@@ -218,25 +209,11 @@ def _describe_samples(run: Run, gaps: pl.DataFrame) -> str | None:
     inside = _list_samples(run, gaps)
     if inside.height < _LEAST_SAMPLES:
         return None
-    stacks = run.table("stacks").select(*_TRACE, "stack_id", "frame_id")
-    frames = run.table("frames").select(*_TRACE, "frame_id", "function", "module")
-    named = inside.join(stacks, on=[*_TRACE, "stack_id"]).join(frames, on=[*_TRACE, "frame_id"])
-    # An address tells nobody anything: the library that it lies in does.
-    is_address = pl.col("function").str.contains(r"^(?:0x[0-9a-fA-F]+|\[.*\])$").fill_null(True)
-    library = pl.col("module").str.split("/").list.last()
-    where = pl.when(is_address & library.is_not_null()).then(library).otherwise("function")
-    top = (
-        named.group_by(where=where)
-        .agg(n=pl.len())
-        .drop_nulls("where")
-        .sort("n", "where", descending=[True, False])
-        .head(_TOP)
-    )
-    if top.is_empty():
+    top = count_functions(run, inside)[:_TOP]
+    if not top:
         return None
     said = ", ".join(
-        f"{format_pct(100 * n / inside.height)} in {fit_text(name, _WIDTH)}"
-        for name, n in top.rows()
+        f"{format_pct(100 * n / inside.height)} in {fit_text(name, _WIDTH)}" for name, n in top
     )
     return f"of {format_count(inside.height)} CPU samples of that thread there  {said}"
 
