@@ -87,8 +87,8 @@ def check(run: Run) -> Iterator[Finding]:
             # A server that waits for requests has nothing to vectorize.
             fix=_FIX
             if runs
-            else f"if it runs Python: {_FIX};  if it waits, for requests of a server or for a file, "
-            "look there",
+            else f"if it runs Python: {_FIX};  if it waits, for requests of a server or for a "
+            "file, look there",
             verify="sightline stats host_breakdown AFTER: window_pct of Python",
             cause="the main thread runs Python for long, and no operator"
             if runs
