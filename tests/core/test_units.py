@@ -209,6 +209,10 @@ def test_format_count(value: int | None, text: str) -> None:
          "1 operation at a time that no clock can have was left out"),
         (1, "lines that are not stack were left out", "1 line that is not stack was left out"),
         (1, "entries that are not events were skipped", "1 entry that is not an event was skipped"),
+        (1, "of 1 kernel launch have no kernel: lost", "1 of 1 kernel launch has no kernel: lost"),
+        (1, "of 2,000 GPU operations have no call", "1 of 2,000 GPU operations has no call"),
+        (1, "of 8 waits for events do not say which", "1 of 8 waits for events does not say which"),
+        (3, "of 8 waits for events do not say which", "3 of 8 waits for events do not say which"),
     ],
 )  # fmt: skip
 def test_a_note_on_one_thing_is_in_the_singular(count, text, note):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.core.units import format_note
 from sightline.errors import DamagedError
 from sightline.formats.device_logs import nvidia_smi_topo
 from support.damage import survive_damage
@@ -32,8 +33,9 @@ def read(path: Path, text: str) -> tuple[list[tuple[object, ...]], dict[str, str
     path.write_text(text)
     run = sightline.open(str(path))
     columns = ("metric", "device_id", "source", "value")
-    notes = run.table("quality").select("kind", "text")
-    return run.table("counters").select(columns).rows(), dict(notes.iter_rows())
+    notes = run.table("quality").select("kind", "count", "text").rows()
+    told = {kind: format_note(count, text) for kind, count, text in notes}
+    return run.table("counters").select(columns).rows(), told
 
 
 def test_links_and_paths(tmp_path: Path) -> None:
@@ -54,10 +56,10 @@ def test_pairs_without_nvlink_are_told(tmp_path: Path) -> None:
     rows, notes = read(tmp_path / "topo.txt", PARTLY)
     assert ("PCIe path", 0, "to GPU2 (SYS)", 5) in rows and ("NVLinks", 1, "to GPU2", 2) in rows
     assert notes["uneven_links"].startswith(
-        "1 of 3 pairs of GPUs have no NVLink (GPU 0 and GPU 2 by SYS)"
+        "1 of 3 pairs of GPUs has no NVLink (GPU 0 and GPU 2 by SYS)"
     )
     _, notes = read(tmp_path / "pcie.txt", NVLINK.replace("NV12", "PHB"))
-    assert notes["no_nvlink"].startswith("1 of 1 pairs")
+    assert notes["no_nvlink"].startswith("1 of 1 pair of GPUs has no NVLink")
 
 
 def test_a_gpu_alone(tmp_path: Path) -> None:

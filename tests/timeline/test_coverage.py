@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import sightline
+from sightline.core.units import format_note
 from sightline.timeline.coverage import note_lost_kernels
 from support.traces import kernel, launch, op, write
 
@@ -33,6 +34,13 @@ def test_they_are_counted(tmp_path: Path, lost: range, severity: str) -> None:
     assert note.text.startswith("of 100 kernel launches have no kernel")
     (said,) = [one for one in run.report()["limits"] if one["kind"] == "lost_kernels"]
     assert said["count"] == len(lost)
+
+
+def test_one_lost_kernel_is_told_in_the_singular(tmp_path: Path) -> None:
+    note = note_lost_kernels(record(tmp_path, [n != 5 for n in range(100)]))
+    assert note is not None and format_note(note.count, note.text).startswith(
+        "1 of 100 kernel launches has no kernel in the recording: the profiler lost it, and"
+    )
 
 
 def test_what_ran_behind_the_recordings_end_is_no_loss(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import polars as pl
 
 from sightline.core.protobuf import declare_messages
-from sightline.core.units import format_several
+from sightline.core.units import format_note, format_several
 from sightline.errors import InputError, MissingDataError, RequestError
 from sightline.flames import otel_profile, pprof
 from sightline.flames.stacks import Stacks
@@ -225,7 +225,7 @@ def push_all(target: Target, windows: list[Window], say: Callable[[str], None]) 
             push_window(target, window)
         except InputError:
             if number:
-                say(f"{number} of {format_several(len(windows), 'window')} were pushed")
+                say(format_note(number, f"of {format_several(len(windows), 'window')} were pushed"))
             raise
     return len(windows)
 

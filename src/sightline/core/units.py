@@ -198,22 +198,34 @@ _SUBJECT = re.compile(
     r"(?P<noun>[A-Za-z-]*[a-rt-z]s)(?<!us)(?<!is)(?= )"
 )
 
+# What a part is a part of, as it stands behind the part's number: its noun stays as it is.
+_WHOLE = re.compile(r"of [\d,]+ [\w-]+")
+
 
 def format_note(count: int | None, text: str) -> str:
     """A clause about several things behind their number: '2 events were left out', '1 event was'.
 
-    Of one thing the first noun and the verbs before a colon are in the singular.
+    Of one thing the first noun and the verbs before a colon are in the singular; of one of several
+    ('1 of 20 events was') the verbs alone, since the noun belongs to the whole.
     """
     if count is None:
         return text
     if count != 1:
         return f"{format_count(count)} {text}"
     clause, mark, rest = re.fullmatch(r"([^:;]*)([:;]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    if (whole := _WHOLE.match(clause)) is not None:
+        return f"1 {whole[0]}{_say_of_one(clause[whole.end() :])}{mark}{rest}"
     if (subject := _SUBJECT.match(clause)) is not None:
-        clause = f"{subject['before']}{_name_one(subject['noun'])}{clause[subject.end() :]}"
-        for several, one in _OF_ONE:
-            clause = re.sub(several, one, clause)
+        clause = _say_of_one(
+            f"{subject['before']}{_name_one(subject['noun'])}{clause[subject.end() :]}"
+        )
     return f"1 {clause}{mark}{rest}"
+
+
+def _say_of_one(clause: str) -> str:
+    for several, one in _OF_ONE:
+        clause = re.sub(several, one, clause)
+    return clause
 
 
 def _name_one(noun: str) -> str:

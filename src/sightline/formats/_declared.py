@@ -434,7 +434,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with StringIds.parquet or META_DATA_EXPORT.parquet (or .arrow) in it',
         suffixes=('.parquetdir', '.arrowdir'),
-        version=11,
+        version=12,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',
         anchors=('META_DATA_EXPORT.*', 'StringIds.*'),
     ),
@@ -505,7 +505,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a matrix GPU0 GPU1 … CPU Affinity, with NV12, PIX, SYS',
         suffixes=('.txt', '.log', '.out'),
-        version=2,
+        version=3,
         source='https://docs.nvidia.com/deploy/nvidia-smi/',
     ),
     Importer(

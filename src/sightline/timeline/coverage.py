@@ -36,8 +36,8 @@ def note_lost_kernels(run: Run) -> Quality | None:
         return None
     text = (
         f"of {format_several(height, 'kernel launch', 'kernel launches')} have no kernel in the "
-        "recording: the profiler lost them, and where the GPU looks idle meanwhile, it may have "
-        "worked"
+        f"recording: the profiler lost {'it' if lost == 1 else 'them'}, and where the GPU looks "
+        "idle meanwhile, it may have worked"
     )
     remedy = "Record again: fewer steps, after a warm-up, with no other profiler in the process."
     severity = "warning" if 100 * lost >= _SHARE_PCT * height else "info"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from sightline.core.units import format_several
+from sightline.core.units import format_note, format_several
 from sightline.doors.cli._output import add_exact, add_target, choose_table_format
 from sightline.doors.cli._shared import add_recordings, open_recordings, print_bytes
 
@@ -70,8 +70,11 @@ def _print_operators(found: pl.DataFrame) -> None:
     tied = known.get_column("operator").count()
     layers = known.get_column("layer").n_unique() - int(known.get_column("layer").has_nulls())
     print(
-        f"{format_count(tied)} of {format_several(known.height, 'replayed operation')} are tied to "
-        f"their capture, {format_several(layers, 'layer')}"
+        format_note(
+            tied,
+            f"of {format_several(known.height, 'replayed operation')} are tied to their capture, "
+            + format_several(layers, "layer"),
+        )
     )
     grades = known.group_by("confidence").len().sort("confidence").rows()
     print(f"confidence: {', '.join(f'{grade} {format_count(n)}' for grade, n in grades)}\n")

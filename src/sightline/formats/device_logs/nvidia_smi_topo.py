@@ -11,6 +11,7 @@ import re
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
+from sightline.core.units import format_several
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples
 from sightline.formats._stacks import note_bad_lines, read_text
@@ -25,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a matrix GPU0 GPU1 … CPU Affinity, with NV12, PIX, SYS",
     suffixes=(".txt", ".log", ".out"),
-    version=2,
+    version=3,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -106,8 +107,7 @@ def _note_joins(joins: dict[tuple[int, int], str]) -> list[Quality]:
         return []
     first = next(iter(slow))
     which = f"GPU {first[0]} and GPU {first[1]} by {slow[first]}"
-    known = len(pairs)
-    count = f"{len(slow)} of {known} pairs of GPUs have no NVLink ({which})"
+    count = f"of {format_several(len(pairs), 'pair')} of GPUs have no NVLink ({which})"
     if len(slow) < len(pairs):
         text = f"{count}: give one job GPUs that have it"
         return [Quality("uneven_links", "warning", text, len(slow))]

@@ -11,7 +11,14 @@ from rich.text import Text
 from sightline.compare.comparability import LOST_KERNELS
 from sightline.compare.statistics import ALPHA
 from sightline.core.text import fit_text
-from sightline.core.units import format_bytes, format_count, format_ns, format_pct, format_several
+from sightline.core.units import (
+    format_bytes,
+    format_count,
+    format_note,
+    format_ns,
+    format_pct,
+    format_several,
+)
 from sightline.views.terminal.screen import wrap_text
 
 WIDTH, MOST, PROSE = 80, 200, 100
@@ -398,7 +405,7 @@ def write_halves(row: dict[str, Any]) -> str:
     """What came of comparing both halves of a recording's steps, as a line."""
     if row["differs"] is None:
         return (
-            f"{row['name']}: {format_several(row['steps'], 'step')} are too few, "
+            f"{row['name']}: {format_note(row['steps'], 'steps are too few')}, "
             f"{row['needed']} are needed"
         )
     change = format_change_pct(100 * (row["ratio"] - 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sightline.core.units import format_count, format_ns, format_pct, format_several
+from sightline.core.units import format_count, format_note, format_ns, format_pct, format_several
 from sightline.fleet.answer import Answer, list_outliers
 from sightline.fleet.heat import Heat, make_heat
 from sightline.fleet.job import PARTS, Job
@@ -126,8 +126,11 @@ def _say_verdict(job: Job, verdict: Verdict) -> list[str]:
         lines += textwrap.wrap(f"its ranks cannot be compared: {why}; links can", _WIDTH)
     elif job.compared < len(job.ranks):
         lines.append(
-            f"{job.compared} of {format_several(len(job.ranks), 'rank')} have peers; the others "
-            "cannot be compared"
+            format_note(
+                job.compared,
+                f"of {format_several(len(job.ranks), 'rank')} have peers; the others cannot be "
+                "compared",
+            )
         )
     for number, row in enumerate(verdict.stragglers.head(_SHOWN).iter_rows(named=True), 1):
         left = format_ns(max(verdict.length_ns - row["gain_ns"], 0))

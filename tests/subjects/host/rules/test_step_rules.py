@@ -44,6 +44,14 @@ def test_sleep_outside_of_operators_is_waiting(tmp_path: Path) -> None:
     )
 
 
+def test_a_thread_that_may_wait_is_not_told_to_vectorize_alone(tmp_path: Path) -> None:
+    """A server between its requests looks the same where nothing was counted."""
+    run = write_program(tmp_path / "run", step_ns=STEP, rises={}, operators=WORK)
+    (found,) = answers(run, "host-python")
+    assert "runs Python, or waits" in found.summary and not found.gain_ns
+    assert found.fix.startswith("if it runs Python: ") and "if it waits" in found.fix
+
+
 def test_sleep_is_no_more_than_what_lies_outside_of_operators(tmp_path: Path) -> None:
     run = program(tmp_path, {m.THREAD_CPU: 1 * MS, m.PROCESS_CPU: 1 * MS})
     (found,) = answers(run, "host-waiting")

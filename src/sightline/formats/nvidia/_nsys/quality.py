@@ -8,6 +8,7 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.core.redaction import hide_homes
+from sightline.core.units import format_several
 from sightline.formats.nvidia._nsys import target
 from sightline.formats.nvidia._nsys.database import Database
 from sightline.formats.nvidia._nsys.device import UNNAMED
@@ -273,7 +274,8 @@ def _device(
             Quality(
                 "unmatched_launches",
                 "info" if unmatched * 20 < launched.height else "warning",
-                f"of {launched.height:,} GPU operations have no launch call in the recording",
+                f"of {format_several(launched.height, 'GPU operation')} have no launch call in the "
+                "recording",
                 unmatched,
                 "Start recording before the work is launched.",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sightline.core.model.declare import Quality
+from sightline.core.units import format_several
 
 if TYPE_CHECKING:
     from sightline._native import Counted, Facts
@@ -124,7 +125,8 @@ def _device_checks(facts: Facts, *, has_launches: bool) -> list[Quality]:
             Quality(
                 "unmatched_launches",
                 "info" if unmatched * 20 < height else "warning",
-                f"of {height:,} GPU operations have no launch call in the recording",
+                f"of {format_several(height, 'GPU operation')} have no launch call in the "
+                "recording",
                 unmatched,
                 remedy,
             )

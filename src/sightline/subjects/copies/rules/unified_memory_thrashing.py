@@ -48,7 +48,14 @@ from sightline.core.algebra.lookup import match_names
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns, format_pct, format_several
+from sightline.core.units import (
+    format_bytes,
+    format_count,
+    format_note,
+    format_ns,
+    format_pct,
+    format_several,
+)
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import (
     MAX_ROWS,
@@ -208,8 +215,11 @@ def _describe_moves(moves: pl.DataFrame, again: pl.DataFrame) -> list[str]:
     if moves.get_column("address").null_count() == moves.height:
         return [*lines, "not known: which pages moved again (no addresses recorded)"]
     lines.append(
-        f"{format_count(again.height)} of {format_several(moves.height, 'move')} are of pages that "
-        "had moved the same way before"
+        format_note(
+            again.height,
+            f"of {format_several(moves.height, 'move')} are of pages that had moved the same way "
+            "before",
+        )
     )
     causes = (
         moves.drop_nulls("migration_cause")

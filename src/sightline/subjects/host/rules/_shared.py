@@ -15,7 +15,7 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest, sum_column
 from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns
+from sightline.core.units import format_count, format_ns
 from sightline.diagnosis.build import (
     MAX_ROWS,
     Advice,
@@ -94,7 +94,7 @@ def list_names(segments: pl.DataFrame, most: int = 3) -> list[str]:
     named = segments.filter(pl.col("name").is_not_null()).with_columns(plain)
     each = named.group_by("name").agg(ns=pl.col("own_ns").sum(), n=pl.col("host_op_id").n_unique())
     top = each.sort("ns", "name", descending=[True, False]).head(most)
-    return [f"{format_ns(ns)} in {name}, {n} ×" for name, ns, n in top.rows()]
+    return [f"{format_ns(ns)} in {name}, {format_count(n)} ×" for name, ns, n in top.rows()]
 
 
 def report_share(

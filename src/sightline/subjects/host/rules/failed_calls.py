@@ -122,7 +122,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _list_calls(failed: pl.DataFrame) -> list[str]:
     """'3 × cudaLaunchKernel: 222 (…)', those that failed first."""
     return [
-        f"{row['calls']} × {row['name']}: {name_error(row['return_value'])}"
+        f"{format_count(row['calls'])} × {row['name']}: {name_error(row['return_value'])}"
         for row in failed.head(_MOST).iter_rows(named=True)
     ]
 

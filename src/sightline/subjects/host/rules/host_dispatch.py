@@ -36,7 +36,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_ns, format_several
+from sightline.core.units import format_count, format_note, format_ns, format_several
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._shared import (
@@ -95,8 +95,11 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         share,
         f"{share.there.thread} spends {share.there.share} of its time calling operators instead of "
-        f"computing: {format_count(small.len())} of {format_several(each.height, 'operator')} are "
-        f"under {format_ns(SHORT_NS)}{per}.",
+        "computing: "
+        + format_note(
+            small.len(),
+            f"of {format_several(each.height, 'operator')} are under {format_ns(SHORT_NS)}{per}.",
+        ),
         [
             f"the median operator takes {format_ns(float(median or 0))}",  # type: ignore[arg-type]
             *list_names(working.filter(pl.col("host_op_id").is_in(small.implode()))),

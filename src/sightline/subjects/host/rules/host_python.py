@@ -18,7 +18,8 @@ Threshold
     Over 10 % of the window (ours: as for loading).
 
 Fix
-    Do it with operators on tensors, once instead of each step, or in a worker process.
+    Do it with operators on tensors, once instead of each step, or in a worker process. Where the
+    thread waits, look at what it waits for: a server without requests has nothing to mend.
 
 False positives
     Waiting for something that was not recorded (a lock, a file, another process) looks the same:
@@ -46,6 +47,7 @@ from sightline.timeline.host_parts import has_only_host, has_operators, list_lon
 RULE = Rule("host-python", "Long stretches without an operator", explains_lateness=True)
 
 PYTHON_PCT = 10.0
+_FIX = "do it with operators on whole tensors, once before the loop, or in a worker"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -82,7 +84,11 @@ def check(run: Run) -> Iterator[Finding]:
         f"{share.there.thread} {does}",
         lines,
         Advice(
-            fix="do it with operators on whole tensors, once before the loop, or in a worker",
+            # A server that waits for requests has nothing to vectorize.
+            fix=_FIX
+            if runs
+            else f"if it runs Python: {_FIX};  if it waits, for requests of a server or for a "
+            "file, look there",
             verify="sightline stats host_breakdown AFTER: window_pct of Python",
             cause="the main thread runs Python for long, and no operator"
             if runs

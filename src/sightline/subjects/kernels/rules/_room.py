@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_pct, format_several
+from sightline.core.units import format_bytes, format_note, format_pct, format_several
 from sightline.roofline.occupancy import Occupancy
 from sightline.subjects.kernels.launch_fill import compute_room
 from sightline.subjects.kernels.rules._launches import list_filled, pick_longest
@@ -41,8 +41,9 @@ def find_few_blocks(run: Run, name: str) -> LittleRoom | None:
     if empty <= 0:
         return None
     return LittleRoom(
-        f"{format_count(empty)} of {format_several(row['sm_count'], 'multiprocessor')} have no "
-        "block of it",
+        format_note(
+            empty, f"of {format_several(row['sm_count'], 'multiprocessor')} have no block of it"
+        ),
         "divide its work into more blocks than there are multiprocessors; then ",
     )
 

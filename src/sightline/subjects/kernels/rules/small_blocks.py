@@ -44,7 +44,7 @@ import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_count, format_pct, format_several
+from sightline.core.units import format_note, format_pct, format_several
 from sightline.subjects.kernels.launch_words import find_launcher
 from sightline.subjects.kernels.rules._launches import (
     FULL_SHARE,
@@ -101,7 +101,7 @@ def _describe_parts(row: dict[str, Any]) -> str:
     if row["lanes"] < 1:
         warps = -(-threads // size)
         parts.append(
-            f"{format_count(threads)} of {format_several(warps * size, 'lane')} have a thread"
+            format_note(threads, f"of {format_several(warps * size, 'lane')} have a thread")
         )
     if row["schedulers"] < 1:
         parts.append(f"warps for {format_pct(100 * row['schedulers'])} of the schedulers")

@@ -166,9 +166,10 @@ def _check_waits(run: Run) -> Iterator[Row]:
     known = waits.filter(pl.col("recorded_by_correlation_id") >= 0)
     bare = waits.height - known.height
     # Before libkineto named the record, no wait does: then the order of streams is less well known.
-    text = (
-        f"{format_count(bare)} of {format_several(waits.height, 'wait')} for events do not say "
-        "which call recorded the event"
+    text = format_note(
+        bare,
+        f"of {format_several(waits.height, 'wait')} for events do not say which call recorded "
+        "the event",
     )
     yield "waits", "ok", "overlap", bare, text
     records = (

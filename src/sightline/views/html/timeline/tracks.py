@@ -13,7 +13,7 @@ from sightline.core.algebra.lookup import find_rows, number_groups
 from sightline.core.model.run import Run
 from sightline.core.model.span import Span
 from sightline.core.text import make_printable
-from sightline.core.units import format_several
+from sightline.core.units import format_note, format_several
 from sightline.flames.names import make_labels
 from sightline.timeline.classes import classify_run
 from sightline.timeline.mpi import list_messages
@@ -96,15 +96,21 @@ def make_timeline(run: Run, span: Span, limit: int = MAX_EVENTS) -> Timeline:
     events = events.filter(on_axis)
     if elsewhere := total - events.height:
         notes.append(
-            f"{elsewhere:,} of {format_several(total, 'event')} are of another clock, days from "
-            "the others: they are not drawn. Open their recording alone to see them."
+            format_note(
+                elsewhere,
+                f"of {format_several(total, 'event')} are of another clock, days from the others, "
+                "and are not drawn: open their recording alone to see them.",
+            )
         )
     events = assign_lanes(events).with_columns(pl.col("start_ns", "end_ns") - origin_ns)
     events, merged = thin_events(events, limit)
     if merged:
         notes.append(
-            f"{merged:,} of {format_several(total, 'event')} are too short to be drawn and are "
-            "merged with their neighbors. `sightline serve` shows each of them."
+            format_note(
+                merged,
+                f"of {format_several(total, 'event')} are too short to be drawn and are merged "
+                "with their neighbors: `sightline serve` shows each of them.",
+            )
         )
     events, names, labels = _named(events)
     events = _linked(events)
