@@ -135,7 +135,7 @@ class LinkUse:
         """What is left to do where the link is the limit."""
         less = "send fewer bytes (keep data on the GPU, smaller types)"
         if self.is_one_way:
-            return f"let all kernels run beside the copies, in smaller parts; beyond that, {less}"
+            return f"overlap all kernels with the copies, in smaller parts; beyond that, {less}"
         if self.turns_ns is None:
             return f"{less}, or use a faster link"
         return (

@@ -110,7 +110,7 @@ def test_with_one_copy_engine_only_kernels_hide(tmp_path: Path, engines: int, ga
     assert found.gain_ns == gain_ns
     assert ("the GPU has one copy engine" in text) is (engines == 1)
     assert ("let the two directions run at once" in fix) is (engines == 2)
-    assert ("let all kernels run beside the copies" in fix) is (engines == 1)
+    assert ("overlap all kernels with the copies" in fix) is (engines == 1)
     assert not answers(run, "h2d-bound")
 
 
