@@ -1,10 +1,10 @@
 """Stamps that warps took within a kernel, written as a Chrome trace by a tracer of one's own.
 
 Many write a process for each multiprocessor and a thread for each warp, warp group or block
-(open-cuprof, ThunderKittens' and Hopper GEMMs' tracers): what reads as ranges of a CPU's threads,
-or as kernels of as many GPUs, are sections of one kernel. Multiprocessors' clocks are
-laid on one timeline by some and begin at each one's own 0 with others, and some write ns where the
-format has µs: what a section takes of its warps' time is all that holds for each of them.
+(open-cuprof, profilers of Hopper GEMMs): what reads as ranges of a CPU's threads, or as kernels of
+as many GPUs, are sections of one kernel. Some lay the multiprocessors' clocks on one timeline,
+others begin each at its own 0, and some write ns where the format has µs: what a section takes of
+its warps' time is all that holds for each of them.
 """
 
 from __future__ import annotations
