@@ -28,6 +28,7 @@ from formats import test_rocminfo as rocminfo
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
+from formats import test_unitrace_summary as unitrace_sums
 from sightline.core.model import event_file as f
 from sightline.record.inline.recorder import Recorder, end, now
 from support import profiled, served
@@ -178,6 +179,9 @@ def write_seeds(folder: Path) -> list[Seed]:
     path = folder / "rocminfo.txt"
     path.write_text(rocminfo.TEXT)
     seeds.append(Seed("rocminfo", path))
+    path = folder / "unitrace.txt"
+    path.write_text(unitrace_sums.SUMMARY)
+    seeds.append(Seed("unitrace_summary", path))
     for name, text in gtpin.FILES.items():
         path = folder / f"gtpin-{name}.txt"
         path.write_text(text)

@@ -11,7 +11,7 @@ import pytest
 import sightline
 from sightline.core.model.declare import Imported, ImportOptions
 from sightline.core.model.source import Source
-from sightline.errors import DamagedError, UnknownFormatError
+from sightline.errors import DamagedError
 from sightline.formats.intel import unitrace_timeline
 from support.corpus import list_recordings, name_recording
 from support.differences import compare_figures
@@ -114,9 +114,7 @@ def test_every_file_of_intels_tests_gives_a_report_or_a_reason(path: Path) -> No
     text = path.read_text()
     spans = re.findall(r"(\d+) \(start\) (\d+) \(end\)", text)
     if not spans and "(start)" not in text:
-        with pytest.raises(UnknownFormatError, match="summary of unitrace"):
-            sightline.open(str(path))
-        return
+        return  # a summary: test_unitrace_summary.py
     run = sightline.open(str(path))
     ops, ranges = run.table("device_ops"), run.table("device_ranges")
     total = sum(

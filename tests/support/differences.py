@@ -23,7 +23,16 @@ class Difference(NamedTuple):
 
 
 UNKNOWN_EVENTS = "events of unknown types, by type and payload"
-EXPECTED: tuple[Difference, ...] = ()
+STATED_SUMS = "rows, calls, ns and the stated ns"
+EXPECTED: tuple[Difference, ...] = (
+    Difference(
+        "intel_unitrace/intel__pti-gpu/cpp_test/dpc_gemm/gold/windows/h.txt",
+        STATED_SUMS,
+        (54, 517, 4_587_501_400, 4_587_501_400),
+        (54, 517, 4_587_501_400, 5_437_019_000),
+        "a row was taken out of Intel's file by hand: its total has 849.5 ms that no row has",
+    ),
+)
 
 
 def compare_figures(

@@ -98,7 +98,10 @@ def _list_runs(run: Run) -> list[dict[str, Any]]:
 
 
 def _list_sums(run: Run) -> list[dict[str, Any]]:
-    """The longest rows of a recording that only has sums: `layer` is device for work of devices."""
+    """The longest rows of a recording that only has sums.
+
+    `layer` is device for work of devices, and wait for what only waits there.
+    """
     if run.rows("device_ops") or run.rows("host_ops") or not run.rows("call_sums"):
         return []
     on_device = pl.col("kind") == "device"
@@ -106,7 +109,12 @@ def _list_sums(run: Run) -> list[dict[str, Any]]:
         select_sums(run)
         .filter(pl.col("duration_ns").is_not_null())
         .select(
-            pl.when(on_device).then(pl.lit("device")).otherwise("layer").alias("layer"),
+            pl.when(on_device & pl.col("category").is_null())
+            .then(pl.lit("wait"))
+            .when(on_device)
+            .then(pl.lit("device"))
+            .otherwise("layer")
+            .alias("layer"),
             "name",
             count="calls",
             total_ns="duration_ns",

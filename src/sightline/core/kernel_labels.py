@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sightline.core.cxx_names import CxxName, parse_function, split_path, split_template
+from sightline.core.offload_names import name_lambda, name_region, split_launch_shape
 
 # A detail longer than this stands as the name that it begins with, where that tells enough.
 LONG_DETAIL = 24
@@ -24,7 +25,7 @@ MAX_DETAILS = 4
 
 # Kernels that run whatever their template argument names.
 _FRAMES = re.compile(
-    r"elementwise|^reduce_kernel|multi_tensor_apply|^index_|distribution_|_kernel_agent|kentry$"
+    r"[eE]lementwise|^reduce_kernel|^ReduceKernel|multi_tensor_apply|^index_|distribution_|_kernel_agent|kentry$"
     r"|^device_kernel$|^[Kk]ernel2?$|parallel_launch|^for_?all|parallel_for|radixSort|tensor_kernel_scan"
 )
 # Names too general to stand alone.
@@ -84,11 +85,26 @@ def shorten_kernel_name(name: str) -> str:
 @lru_cache(maxsize=65536)
 def describe_kernel(name: str) -> Label:
     """A kernel's label and its details."""
-    for describe in (_describe_tensile, _describe_gemm, _describe_miopen, _describe_triton):
-        label = describe(name)
-        if label is not None:
-            return label
+    plain, shape = split_launch_shape(name)
+    if shape:
+        label = describe_kernel(plain)
+        return Label(label.text, (shape, *label.details))
+    for describe in (
+        _describe_tensile, _describe_gemm, _describe_miopen, _describe_triton, _describe_offload,
+    ):  # fmt: skip
+        found = describe(name)
+        if found is not None:
+            return found
     return _describe_cxx(name)
+
+
+def _describe_offload(name: str) -> Label | None:
+    """A kernel that a compiler made of a lambda or of a region of a function."""
+    region = name_region(name)
+    if region is not None:
+        return Label(region[0], (region[1], name))
+    cut_out = name_lambda(name)
+    return None if cut_out is None else Label(*cut_out)
 
 
 # -- C++ ------------------------------------------------------------------------------------------

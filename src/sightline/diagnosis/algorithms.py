@@ -14,6 +14,7 @@ from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
+from sightline.core.offload_names import name_region
 from sightline.diagnosis.vendor_words import translate_for
 from sightline.timeline.own_kernels import find_algorithm
 from sightline.timeline.world import read_world
@@ -76,7 +77,7 @@ def advise_before_profile(name: str, *, is_own: bool) -> str:
 
 def choose_in_ncu(name: str) -> str:
     """What makes Nsight Compute profile one kernel alone; empty without a name."""
-    word = re.match(r"\w*", shorten_kernel_name(name))
+    word = re.match(r"\w*", name if name_region(name) else shorten_kernel_name(name))
     return f" -k regex:{word[0]}" if word and word[0] else ""
 
 

@@ -559,6 +559,7 @@ IMPORTERS = (
         suffixes=('.json', '.txt', '.log'),
         version=3,
         source='https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md',
+        covers=('unitrace_summary',),
     ),
     Importer(
         name='otf2',
@@ -1044,6 +1045,7 @@ IMPORTERS = (
         suffixes=('.csv', '.txt'),
         version=4,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
+        covers=('unitrace_summary',),
     ),
     Importer(
         name='unitrace_stalls',
@@ -1054,6 +1056,18 @@ IMPORTERS = (
         suffixes=('.csv',),
         version=3,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
+        covers=('unitrace_summary',),
+    ),
+    Importer(
+        name='unitrace_summary',
+        label='Intel unitrace summary (text)',
+        strong=(b'(?:\\A|\\n)=== (?:API Timing|Device Timing|Kernel Submission) (?:Summary|Results:) ===\\r?\\n\\s{0,80}(?:Total Exec|Total [A-Z]|== |Kernel, ?|Function, ?)',),
+        weak=(),
+        looks_like='headings such as === Device Timing Summary === above tables of kernels and calls',
+        suffixes=('.txt', '.log'),
+        version=1,
+        source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
+        in_logs=(b'=== Device Timing ', b'=== API Timing ', b'=== Kernel Submission '),
     ),
     Importer(
         name='unitrace_timeline',
@@ -1064,6 +1078,7 @@ IMPORTERS = (
         suffixes=('.txt',),
         version=4,
         source='https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md',
+        covers=('unitrace_summary',),
     ),
     Importer(
         name='vtune',
@@ -1317,6 +1332,7 @@ LITERALS = {
     b'^\\{ "traceEvents":\\[\\r?\\n\\{"ph": "\\w", "tid": \\d+, "pid": \\d+, ': b'{ "traceEvents":[',
     b'(?:^|\\n)[ \\t]*Kernel,[ \\t]*(?:GlobalInstanceId|Device),[^\\n]*GpuTime\\[ns\\]': b'GpuTime[ns]',
     b'(?:^|\\n)[ \\t]*Kernel,[ \\t]*IP\\[Address\\],[^\\n]*\\[Events\\]': b'IP[Address],',
+    b'(?:\\A|\\n)=== (?:API Timing|Device Timing|Kernel Submission) (?:Summary|Results:) ===\\r?\\n\\s{0,80}(?:Total Exec|Total [A-Z]|== |Kernel, ?|Function, ?)': b'=== ',
     b'(?:^|\\n)Thread \\d+ Device \\w+ : [^\\n]+ \\[ns\\] \\d+ \\(append\\) \\d+ \\(submit\\)': b' (append) ',
     b'^FOLDER\\n(?:[^\\n]*\\n)*watch\\.json ': b'watch.json ',
     b'\\A\\x0a[\\x00-\\xff]{1,5}(?:\\x08[\\x00-\\xff]{1,10})?\\x12[\\x01-\\x7f](?:/host:|/device:|Task Environment)': b'\n',

@@ -185,11 +185,6 @@ _FOREIGN = (
         "Give the trace that it was made of, or record one:  rocprofv3 --sys-trace -- PROGRAM",
     ),
     Foreign(
-        rb"^\s*(?:Error: [^\n]*\n\s*)*=== (?:Device|API) Timing Summary ===",
-        "it is a summary of unitrace, which no longer has the single kernels and calls",
-        "Record them:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM",
-    ),
-    Foreign(
         rb"^\x80[\x02-\x05]",
         "it is a Python pickle, but no memory snapshot of PyTorch; other pickles are not read",
         "torch.cuda.memory._dump_snapshot(PATH) writes a memory snapshot.",

@@ -18,7 +18,8 @@ SETS_UP, WAITS, COPIES, LAUNCHES, OTHER = "set-up", "wait", "copy", "launch", "o
 _SUFFIX = r"(?:_ptsz|_ptds)?(?:_v\d+)?$"
 _GROUPS = (
     (WAITS, r"Synchronize$|^cl(?:Finish|WaitForEvents)$"),
-    (COPIES, r"^(?:cuda|cu|hip)Mem(?:cpy|set|Prefetch)"),
+    (COPIES, r"^(?:cuda|cu|hip)Mem(?:cpy|set|Prefetch)|^zeCommandListAppendMemory(?:Copy|Fill)"
+     r"|^clEnqueue(?:Read|Write|Copy|Fill)(?:Buffer|Image)"),
     (LAUNCHES, r"^(?:cuda|cu|hip)(?:\w*Launch|Launch)|^ze\w*(?:Launch|Execute)|^clEnqueueNDRange"),
     # CUDA Runtime and Driver API, "Memory Management", "Context Management", "Module Management".
     (SETS_UP, r"Malloc|Free|Alloc|HostRegister|HostUnregister|Create|Destroy|Ctx|Init|Module"
@@ -35,27 +36,33 @@ _LOADING_NS = 100_000  # a launch: twenty times what one takes without a wait (o
 _FEW, _SOME = 10, 100
 _SYNCHRONOUS = r"Async|Prefetch|Peer"
 _WAYS = (
-    ("HtoD", r"HtoD|Host-to-Device|Host To Device"),
-    ("DtoH", r"DtoH|Device-to-Host|Device To Host"),
+    # unitrace and iprof: M is memory of the system, H and D are USM's on the host and the device.
+    ("HtoD", r"HtoD|Host-to-Device|Host To Device|\([MH]2D\)|^clEnqueueWrite"),
+    ("DtoH", r"DtoH|Device-to-Host|Device To Host|\(D2[MH]\)|^clEnqueueRead"),
     ("PtoP", r"PtoP|Peer-to-Peer"),
-    ("DtoD", r"DtoD|Device-to-Device|Device To Device"),
+    ("DtoD", r"DtoD|Device-to-Device|Device To Device|\(D2D\)"),
 )
+# What USM allocates on the host is pinned (Level Zero, zeMemAllocHost); what malloc gives is not.
+_PINNED_COPY, _PAGEABLE_COPY = r"\(H2D\)|\(D2H\)", r"\(M2D\)|\(D2M\)"
 
 
 @dataclass(frozen=True)
 class SumFacts:
     """Sums of one run.
 
-    kernels: name, calls, ns, longest_ns, the longest together first; copies: way (HtoD …), unified,
-    calls, ns, bytes (null: not in the tables); calls: name, group, allocates, calls, ns, once_ns
-    and once_calls (what of it came once). `operator_ns` is what a framework's operators took on the
-    host, without those calls; `unnamed_ns` is kernels that a table's total holds and
-    its rows do not.
+    kernels: name, calls, ns, longest_ns, the longest together first, and where known: of a thread
+    its registers and bytes that are in memory instead, and whether it was built while the program
+    ran; copies: way (HtoD …), unified, calls, ns, bytes (null: not in the tables); calls: name,
+    group, allocates, calls, ns, once_ns and once_calls (what of it came once). `pinned`: whether
+    the host's memory is, as calls or the copies' names say; None where neither is in the tables.
+    `operator_ns` is what a framework's operators took on the host, without those calls;
+    `unnamed_ns` is kernels that a table's total holds and its rows do not.
     """
 
     kernels: pl.DataFrame
     copies: pl.DataFrame
     calls: pl.DataFrame
+    pinned: bool | None
     operator_ns: int
     unnamed_ns: int
     fill_ns: int
@@ -131,6 +138,7 @@ def _read(run: Run) -> SumFacts | None:
         ),
         copies=_read_copies(device.filter(category="memcpy")),
         calls=calls,
+        pinned=_find_pinned(calls, device),
         operator_ns=sum_column(sums.filter(kind="host", layer="op"), "duration_ns"),
         unnamed_ns=sum_column(work.filter(unnamed), "duration_ns"),
         fill_ns=sum_column(fills, "duration_ns"),
@@ -151,6 +159,10 @@ def _add_up(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
         ns=pl.col("duration_ns").sum(),
         longest_ns=pl.col("longest_duration_ns").max(),
         bytes=pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()),
+        spilled_bytes=pl.col("spilled_bytes_per_thread").max(),
+        private_bytes=pl.col("private_bytes_per_thread").max(),
+        registers=pl.col("registers_per_thread").max(),
+        built=pl.col("built").cast(pl.String).max(),
     )
 
 
@@ -198,9 +210,15 @@ def _read_calls(sums: pl.DataFrame, gpu_ns: int) -> pl.DataFrame:
     )
 
 
-def is_pinned(facts: SumFacts) -> bool:
-    """Whether the program asked for pinned memory."""
-    return bool(facts.calls.get_column("name").str.contains(_PINS).any())
+def _find_pinned(calls: pl.DataFrame, device: pl.DataFrame) -> bool | None:
+    """Whether the program asked for pinned memory; None where that cannot be told."""
+    if calls.get_column("name").str.contains(_PINS).any():
+        return True
+    copies = device.get_column("name").str
+    some, others = (copies.contains(way).any() for way in (_PINNED_COPY, _PAGEABLE_COPY))
+    if some:
+        return None if others else True
+    return False if others or calls.height else None
 
 
 def is_serial(facts: SumFacts) -> bool:

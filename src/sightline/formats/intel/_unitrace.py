@@ -38,16 +38,21 @@ def is_wait(entry: pl.Expr) -> pl.Expr:
     return pl.any_horizontal(entry.str.contains(word, literal=True) for word in _WAITS)
 
 
+def is_waiting(name: str) -> bool:
+    """The same of one name."""
+    return any(word in name for word in _WAITS)
+
+
 def describe_entries(work: pl.DataFrame) -> pl.DataFrame:
     """Entries (`entry`: its name) with what their names say: kind, name, shape, bytes."""
     names = work.get_column("entry").unique(maintain_order=True)
-    said = [{"entry": name, **_describe(name)} for name in names]
+    said = [{"entry": name, **describe_entry(name)} for name in names]
     known = pl.DataFrame(said, schema={"entry": pl.String, **_DESCRIBED})
     return work.join(known, on="entry", how="left", maintain_order="left").drop("entry")
 
 
-def _describe(name: str) -> dict[str, Any]:
-    """What an entry is, by its name."""
+def describe_entry(name: str) -> dict[str, Any]:
+    """What an entry is, by its name: its `kind` and plain `name`, and shape or bytes."""
     kernel, shape = split_shape(name)
     if kernel != name:
         return {"kind": "kernel", "name": kernel, **shape}

@@ -34,6 +34,7 @@ IMPORTER = Importer(
     suffixes=(".json", ".txt", ".log"),
     version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md",
+    covers=("unitrace_summary",),
 )
 
 _WORK = tuple(

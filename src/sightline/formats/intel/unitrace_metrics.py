@@ -28,6 +28,7 @@ IMPORTER = Importer(
     suffixes=(".csv", ".txt"),
     version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
+    covers=("unitrace_summary",),
 )
 
 _HEADING = re.compile(r"^=+ Device #(\d{1,4}) Metrics =+$")

@@ -27,6 +27,7 @@ IMPORTER = Importer(
     suffixes=(".csv",),
     version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
+    covers=("unitrace_summary",),
 )
 
 

@@ -26,6 +26,7 @@ IMPORTER = Importer(
     suffixes=(".txt",),
     version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
+    covers=("unitrace_summary",),
 )
 
 _LINE = re.compile(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from rich.text import Text
 
+from sightline.core.kernel_labels import label_kernels
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_ns, format_pct, format_several
 
@@ -99,18 +101,25 @@ def _print_runs(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:
     yield Text("* findings are about this one")
 
 
+def _is_cxx(row: dict[str, Any]) -> bool:
+    """Whether it is a kernel whose name says more than a person needs; a copy's says its way."""
+    return row["layer"] == "device" and re.search(r"::|<|^_", row["name"]) is not None
+
+
 def _print_calls(rows: list[dict[str, Any]], width: int) -> Iterator[Text]:
     room = width - 46
     title = "Calls on the CPU"
-    if any(row["layer"] == "device" for row in rows):
+    if any(row["layer"] in ("device", "wait") for row in rows):
         title = "Calls and kernels, added up"
     yield Text(
         f"{title:<{room}}{'layer':>12}{'n':>12}{'total':>11}{'longest':>11}",
         style="bold",
     )
+    labels = label_kernels(row["name"] for row in rows if _is_cxx(row))
     for row in rows:
+        name = labels.get(row["name"], row["name"])
         yield Text(
-            f"{fit_text(row['name'], room - 1):<{room}}{row['layer'] or '':>12}"
+            f"{fit_text(name, room - 1):<{room}}{row['layer'] or '':>12}"
             f"{'' if row['count'] is None else format_count(row['count']):>12}"
             f"{format_ns(row['total_ns']):>11}"
             f"{'' if row['max_ns'] is None else format_ns(row['max_ns']):>11}"

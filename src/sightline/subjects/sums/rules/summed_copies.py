@@ -38,13 +38,14 @@ from sightline.core.units import format_bytes, format_ns, format_pct, format_sev
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding, price_part
 from sightline.timeline.copies import SMALL_BYTES
-from sightline.timeline.sum_facts import SumFacts, is_pinned, is_serial, read_sums
+from sightline.timeline.sum_facts import SumFacts, is_serial, read_sums
 
 RULE = Rule("summed-copies", "Copies between host and device")
 
 PINNED_GB_PER_S = 25.0
 # What pageable memory rarely exceeds: the rate of pinned memory over PCI Express 3.0 x16.
 PAGEABLE_GB_PER_S = 12.0
+_UNPINNED = "no call pinned memory: the driver stages each copy"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -57,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not cost or 100 * cost < NOTABLE_PCT * facts.gpu_ns:
         return
     rows = moves.rows(named=True)
-    pinned, gain = is_pinned(facts), _bound_gain(facts, rows)
+    pinned, gain = bool(facts.pinned), _bound_gain(facts, rows)
     price = price_part(cost, gain, facts.repeated_ns, "ns")
     share = format_pct(100 * cost / facts.gpu_ns)
     yield build_finding(
@@ -68,7 +69,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=_choose_fix(run, pinned=pinned),
             verify="sightline stats summed_runs AFTER: copy_ns",
-            cause=None if pinned else "no call pinned memory: the driver stages each copy",
+            cause=_UNPINNED if facts.pinned is False else None,
         ),
         price=price,
         confidence="medium" if gain else "low",
@@ -81,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _bound_gain(facts: SumFacts, rows: list[dict[str, Any]]) -> int | None:
     """The most that can be won, ns; None where sums do not bound it."""
-    pinned = is_pinned(facts)
+    pinned = bool(facts.pinned)
     least = [_bound_copy(row, pinned=pinned) for row in rows]
     if is_serial(facts):
         # Each direction has an engine of its own, beside the kernels.
