@@ -739,6 +739,25 @@ def test_a_program_that_never_called_cuda(
     assert said in mine.item(0, "text")
 
 
+@pytest.mark.parametrize(
+    ("library", "said"),
+    [
+        ("/usr/lib64/libcudart.so.11.8.89", "CPU samples of the program lie in libcudart"),
+        ("/usr/lib64/libnvidia-ptxjitcompiler.so.520.61.05", "but no call of it came"),
+        ("/usr/lib64/libcuda.so.520.61.05", "made no call of it until recording stopped"),  # nsys'
+    ],
+)  # fmt: skip
+def test_samples_show_that_the_program_used_cuda(tmp_path: Path, library: str, said: str) -> None:
+    e = Export(utc_ns=UTC)
+    e.add("OSRT_API", nameId=e.text("read"), globalTid=gtid(7, 7), start=5, end=9)
+    text = "No CUDA events collected. Does the process use CUDA?"
+    e.add("DIAGNOSTIC_EVENT", severity=3, text=text, timestamp=0)
+    e.add("COMPOSITE_EVENTS", id=1, start=6, globalTid=gtid(7, 7), cpuCycles=1)
+    e.add("SAMPLING_CALLCHAINS", id=1, symbol=e.text("f"), module=e.text(library), stackDepth=0)
+    (why,) = opened(e, tmp_path).table("quality").filter(kind="no_device_ops").to_dicts()
+    assert said in why["text"]
+
+
 def test_a_recording_that_ends_in_start_up(tmp_path: Path) -> None:
     """Calls came in spite of an unknown driver; --duration ended what was recorded."""
     e = Export(utc_ns=UTC)

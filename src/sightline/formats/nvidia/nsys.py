@@ -23,7 +23,7 @@ IMPORTER = Importer(
     looks_like="SQLite with tables such as StringIds and CUPTI_ACTIVITY_KIND_KERNEL",
     suffixes=(".sqlite",),
     supersedes=(".nsys-rep", ".qdrep", ".qdstrm"),
-    version=20,
+    version=21,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference",
 )
 

@@ -17,7 +17,7 @@ IMPORTER = Importer(
     looks_like="the words 'NVIDIA Tegra Profiler Report' at its start",
     suffixes=(".nsys-rep", ".qdrep"),
     supersedes=(".qdstrm",),
-    version=19,
+    version=20,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
     proven="against nsys' own exports: kernels, copies, memsets, waits, CUDA, OS and MPI calls, "
     "NVTX, samples, scheduling; without an export: CUDA graphs, memory use, JIT, OpenGL; never "

@@ -17,7 +17,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with StringIds.parquet or META_DATA_EXPORT.parquet (or .arrow) in it",
     suffixes=(".parquetdir", ".arrowdir"),
-    version=12,
+    version=13,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
     anchors=("META_DATA_EXPORT.*", "StringIds.*"),
 )

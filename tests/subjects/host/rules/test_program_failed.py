@@ -92,8 +92,9 @@ def test_without_gpu_rows_it_is_why(tmp_path: Path) -> None:
         ("", "pid_7_stderr.log"),
         ("CUDA error: peer access\n" + "step\n" * 9, "pid_7_stderr.log"),
         ("max CUDA error: 1.2e-7\n", "pid_7_stderr.log"),
+        ("config.yaml not found\nstep 1: error: 0.3\n", "pid_7_stderr.log"),
     ],
-    ids=["a figure", "a warning", "standard output", "nothing", "went on", "a difference"],
+    ids=["a figure", "a warning", "standard output", "nothing", "went on", "a difference", "words"],
 )
 def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
     assert_silent(ended(tmp_path, text, name), RULE)
@@ -124,6 +125,20 @@ def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
             "CUDA_ERROR_OUT_OF_MEMORY",
         ),
         ("thread 'main' panicked at a.rs:7:5\nnote: run with x\n", "panicked at a.rs:7:5"),
+        # Interpreters and shells that could not begin, and a command line that was refused.
+        ("python3: can't open file '/a/b.py': [Errno 2] No such file or directory\n", "b.py"),
+        ("/usr/bin/python: No module named train\n", "No module named train"),
+        (
+            "  File \"a.py\", line 3\n    x = (\n        ^\nSyntaxError: '(' was never closed\n",
+            "never closed",
+        ),
+        ("sh: 1: ./solver: not found\n", "./solver: not found"),
+        ("bash: line 1: ./solver: No such file or directory\n", "./solver"),
+        (
+            "usage: train.py [-h] --data DATA\ntrain.py: error: the following arguments are required: "
+            "--data\n",
+            "--data",
+        ),
         # What the checks around CUDA and HIP calls print last, as samples and courses write them.
         ("step 3\nCUDA error at a.cu:42 code=2(cudaErrorMemoryAllocation)\n", "a.cu:42"),
         ("GPUassert: an illegal memory access was encountered a.cu 12\n\n", "GPUassert"),

@@ -24,6 +24,12 @@ _NOT_STARTED = re.compile(
 _LAUNCHES = r"^(?:cu|cuda)(?:Graph|Cooperative)?Launch"
 _PUTS_WORK = rf"{_LAUNCHES}|^(?:cu|cuda)Mem(?:cpy|set|Prefetch)"
 _SET_UP = r"^CUDA profiling (?:initialization|data flush)"  # names in PROFILER_OVERHEAD
+# CUDA's runtime, and what compiles PTX: Nsight Systems' own library asks the driver alone.
+_OF_CUDA = r"^libcudart\.so|^libnvidia-ptxjitcompiler\.so"
+_LOST = (
+    "Let the program end by itself, and record again with an Nsight Systems of the same CUDA "
+    "version as the program."
+)
 _VERSION = r"_v\d+$"  # of a call's name
 # The version of a kernel of the Windows Subsystem for Linux ends so (microsoft/WSL2-Linux-Kernel).
 _WSL = r"(?i)microsoft-standard"
@@ -59,6 +65,17 @@ def explain_no_device(db: Database, host: pl.DataFrame) -> Quality:
     return Quality(
         "no_device_ops", "warning", f"no GPU operations were recorded{text}", None, remedy
     )
+
+
+def _find_sampled_library(db: Database) -> str | None:
+    """A library that only a program which uses CUDA runs in, of those that CPU samples lie in."""
+    modules = db.rows("SAMPLING_CALLCHAINS", ["module"]).unique()
+    names = db.named(
+        modules.with_columns(pl.col("module").cast(pl.Int64, strict=False)), n="module"
+    )
+    files = names.get_column("n").cast(pl.String).str.split("/").list.last().drop_nulls()
+    found = files.filter(files.str.contains(_OF_CUDA)).sort()
+    return str(found[0]) if found.len() else None
 
 
 def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
@@ -138,8 +155,13 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             return (
                 ": CUDA was traced, but no event of it came, and Nsight Systems says that some "
                 "may be missing",
-                "Let the program end by itself, and record again with an Nsight Systems of the "
-                "same CUDA version as the program.",
+                _LOST,
+            )
+        if library := _find_sampled_library(db):
+            return (
+                f": CUDA was traced, and CPU samples of the program lie in {library}, but no call "
+                "of it came: its events are lost",
+                _LOST,
             )
         return (
             ": CUDA was traced, but the profiled processes made no call of it until recording "

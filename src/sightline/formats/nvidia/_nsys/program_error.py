@@ -18,6 +18,8 @@ from sightline.formats.nvidia._nsys.database import Database
 # messages and what shells add of a signal; the runtimes of OpenACC (nvhpc), OpenMP offloading
 # (LLVM), Fortran (gfortran, ifort, flang), Julia, Rust and Go; Open MPI's and MPICH's aborts.
 _TRACEBACK = "Traceback (most recent call last):"
+# A file that cannot be compiled has no traceback above it.
+_NOT_PYTHON = re.compile(r"^(?:SyntaxError|IndentationError|TabError): .*$", re.M)
 _RAISED = re.compile(r"^(?:[A-Za-z_][\w.]*)(?:Error|Exception|Interrupt|Exit)\b(?::.*)?$", re.M)
 _ENDED = re.compile(
     r"^(?:terminate called .*|.*Segmentation fault.*|.*Assertion .* failed\..*|"
@@ -30,7 +32,13 @@ _ENDED = re.compile(
     r"MPI_ABORT was invoked.*|Abort\(\d+\) on node .*|"
     # glibc's dynamic loader (elf/dl-error-skeleton.c, elf/dl-version.c).
     r".*: (?:symbol lookup error|error while loading shared libraries): .*|"
-    r".*: version `[\w.]+' not found \(required by .*)$",
+    r".*: version `[\w.]+' not found \(required by .*|"
+    # An interpreter that cannot begin: CPython's Modules/main.c and runpy, POSIX shells, argparse.
+    r"\S*python[\d.]*(?:\.exe)?: (?:can't open file .*|No module named .*|Error while finding "
+    r"module .*)|"
+    r"(?:\S*sh: (?:line )?)?(?:\d+: )?\S+: (?:command )?not found|"
+    r"\S*sh: (?:line \d+: )?\S+: (?:No such file or directory|Permission denied)|"
+    r"\S+: error: (?:the following arguments are required|unrecognized arguments|argument ).*)$",
     re.M,
 )
 # What checks around calls of CUDA and HIP print before they end a program (cuda-samples'
@@ -91,7 +99,8 @@ def find_last_error(text: str) -> str | None:
     ended = _ENDED.findall(text)
     last = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
     checked = [line for line in last if _CHECKED.match(line.strip())]
-    lines = raised[-1:] or ended[-1:] or checked[:1]
+    broken = _NOT_PYTHON.findall("\n".join(last))
+    lines = raised[-1:] or ended[-1:] or broken[-1:] or checked[:1]
     if not lines:
         return None
     whole = " ".join(lines[0].split())
