@@ -135,7 +135,7 @@ def test_what_ended_no_program(tmp_path: Path, text: str, name: str) -> None:
         ("sh: 1: ./solver: not found\n", "./solver: not found"),
         ("bash: line 1: ./solver: No such file or directory\n", "./solver"),
         (
-            "usage: train.py [-h] --data DATA\ntrain.py: error: the following arguments are required: "
+            "usage: a.py [-h] --data DATA\na.py: error: the following arguments are required: "
             "--data\n",
             "--data",
         ),

@@ -63,3 +63,24 @@ def test_states_from_before_the_recording(tmp_path: Path) -> None:
         "At the peak of 330 B on GPU 0: optimizer state 90.9 %, parameter 9.1 %"
     )
     assert "8 bits" in (found.fix or "")
+
+
+def test_what_was_made_beside_what_was_there_before(tmp_path: Path) -> None:
+    """700 bytes are from earlier; of what was recorded, one place holds 200 of two rounds."""
+    head, other = (
+        frames("model.py:77:forward", "t.py:1:run"),
+        frames("model.py:5:embed", "t.py:1:run"),
+    )
+    events: list[Entry] = []
+    for n in range(4):
+        events += [alloc(50_000 + n, 90, 10 * n + 1, other), *free(50_000 + n, 90, 10 * n + 3)]
+        events.append(alloc(10_000 * (n + 1), 100, 10 * n + 2, head))
+        if n:
+            events += free(10_000 * n, 100, 10 * n + 4)
+    events += free(900, 700, 99)
+    (found,) = answers(opened(tmp_path, snapshot(events, [])), "memory-at-peak")
+    assert "from earlier 77.8 %" in found.summary
+    assert "while it was recorded, 200 B of it were made:" in found.evidence
+    assert "without forward (model.py:77), the peak would be 110 B lower" in found.evidence
+    assert "begin with forward (model.py:77): make it in pieces" in str(found.fix)
+    assert "begin to record before the model is made" in str(found.fix)

@@ -27,6 +27,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -34,7 +35,7 @@ from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes, format_several
-from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.diagnosis.build import NOTABLE_PCT, Advice, Evidence, build_finding, price_part
 from sightline.subjects.memory.rules._kinds import advise_less, sum_kinds
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
@@ -44,11 +45,13 @@ from sightline.subjects.memory.rules._shared import (
     select_device,
     write_share,
 )
+from sightline.subjects.memory.tensor_kinds import EARLIER
 
 RULE = Rule("memory-at-peak", "What fills the memory at its peak")
 _MOST = 4
 # So much of the peak in a few blocks of one place: what is made there is large as a whole (ours).
 _LARGE_PCT, _FEW_BLOCKS = 40.0, 3
+_OF_EARLIER = advise_less(EARLIER)
 _IN_PIECES = (
     "make it in pieces: of a model's logits take the loss in chunks (a fused linear cross-entropy) "
     "or those of the last position alone, hold them in half precision, and let go of the last "
@@ -77,6 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
         lower = sum_column(without, "gain_bytes")
         place = _find_large(blocks, whole)
+        seen = _find_seen(run, peak, blocks) if most == EARLIER else None
         yield build_finding(
             RULE,
             f"At the peak of {format_bytes(whole)} on {name_device(peak)}: {shares}."
@@ -89,11 +93,13 @@ def check(run: Run) -> Iterator[Finding]:
                         if without.height
                         else []
                     ),
+                    *(seen.lines if seen else ()),
                 ],
                 where=locate_device(peak),
             ),
             Advice(
-                fix=f"where less is needed: {_IN_PIECES if place else advise_less(most)}",
+                fix="where less is needed: "
+                + (_IN_PIECES if place else seen.fix if seen else advise_less(most)),
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 sources=("PyTorch, Understanding CUDA Memory Usage", "ZeRO (arXiv 1910.02054)"),
             ),
@@ -101,6 +107,35 @@ def check(run: Run) -> Iterator[Finding]:
             method="the blocks that are allocated at the peak",
             severity="info",
         )
+
+
+class _Seen(NamedTuple):
+    """Of a peak that is mostly from before the recording: what in it the recording saw made."""
+
+    lines: tuple[str, ...]
+    fix: str
+
+
+def _find_seen(run: Run, peak: dict[str, Any], blocks: pl.DataFrame) -> _Seen | None:
+    """None where that is little; else its largest places, and the one without which most is won."""
+    whole = peak["allocated_bytes"]
+    known = blocks.filter(pl.col("kind") != EARLIER)
+    size = sum_column(known, "bytes")
+    if 100 * size < NOTABLE_PCT * whole:
+        return None
+    places = select_device(run.ask("memory_what_if"), peak).filter(pl.col("of") == "place")
+    best = places.sort("gain_bytes", "without", descending=[True, False]).head(1)
+    of_best = known.filter(pl.col("place").is_in(best.get_column("without").to_list()))
+    blocks_of_best = sum_column(of_best, "blocks")
+    gain = sum_column(best, "gain_bytes")
+    lines = [f"while it was recorded, {format_bytes(size)} of it were made:", *list_places(known)]
+    if of_best.is_empty() or 100 * gain < NOTABLE_PCT * whole:
+        kind = known.group_by("kind").agg(pl.col("bytes").sum()).sort("bytes", "kind").item(-1, 0)
+        return _Seen(tuple(lines), f"{advise_less(kind)}; of what is from earlier: {_OF_EARLIER}")
+    place = best.item(0, "without")
+    lines.append(f"without {place}, the peak would be {format_bytes(gain)} lower")
+    way = _IN_PIECES if blocks_of_best <= _FEW_BLOCKS else advise_less(of_best.item(0, "kind"))
+    return _Seen(tuple(lines), f"begin with {place}: {way}; of what is from earlier: {_OF_EARLIER}")
 
 
 def _find_large(blocks: pl.DataFrame, whole: int) -> str | None:
