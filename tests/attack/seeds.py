@@ -25,6 +25,7 @@ from formats import test_nvprof as nvprof_file
 from formats import test_nvprof_csv as nvprof
 from formats import test_proton_cycles as cycles
 from formats import test_rocminfo as rocminfo
+from formats import test_rocprofv3_summary as rocm_sums
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
@@ -182,6 +183,9 @@ def write_seeds(folder: Path) -> list[Seed]:
     path = folder / "unitrace.txt"
     path.write_text(unitrace_sums.SUMMARY)
     seeds.append(Seed("unitrace_summary", path))
+    path = folder / "rocprofv3.txt"
+    path.write_text(rocm_sums.SUMMARY)
+    seeds.append(Seed("rocprofv3_summary", path))
     for name, text in gtpin.FILES.items():
         path = folder / f"gtpin-{name}.txt"
         path.write_text(text)

@@ -28,11 +28,6 @@ _PERFETTO = "Make it binary:  protoc --encode=perfetto.protos.Trace perfetto_tra
 _FOREIGN = (
     Foreign(rb"\A\s*\{\s*\}\s*\Z", "it is an empty object of JSON, and holds nothing"),
     Foreign(
-        rb"^\s*ROCPROFV3 \w+ SUMMARY:",
-        "it is a summary of rocprofv3, which no longer has the single kernels and calls",
-        _ROCM,
-    ),
-    Foreign(
         rb'\A\s*(?:<\?xml[^>]*>\s*)?<session version="\d+" name="[^"]*\.nvvp"',
         "it is a session of the Visual Profiler, which names its recordings and holds none",
         "Give what the program's profile was saved to:  nvprof -o FILE.nvprof -- PROGRAM",

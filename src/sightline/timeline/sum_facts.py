@@ -37,11 +37,13 @@ _FEW, _SOME = 10, 100
 _SYNCHRONOUS = r"Async|Prefetch|Peer"
 _WAYS = (
     # unitrace and iprof: M is memory of the system, H and D are USM's on the host and the device.
-    ("HtoD", r"HtoD|Host-to-Device|Host To Device|\([MH]2D\)|^clEnqueueWrite"),
-    ("DtoH", r"DtoH|Device-to-Host|Device To Host|\(D2[MH]\)|^clEnqueueRead"),
+    ("HtoD", r"HtoD|Host-to-Device|Host To Device|HOST_TO_DEVICE|HostToDevice|\([MH]2D\)"
+     r"|^clEnqueueWrite"),
+    ("DtoH", r"DtoH|Device-to-Host|Device To Host|DEVICE_TO_HOST|DeviceToHost|\(D2[MH]\)"
+     r"|^clEnqueueRead"),
     ("PtoP", r"PtoP|Peer-to-Peer"),
-    ("DtoD", r"DtoD|Device-to-Device|Device To Device|\(D2D\)"),
-)
+    ("DtoD", r"DtoD|Device-to-Device|Device To Device|DEVICE_TO_DEVICE|DeviceToDevice|\(D2D\)"),
+)  # fmt: skip
 # What USM allocates on the host is pinned (Level Zero, zeMemAllocHost); what malloc gives is not.
 _PINNED_COPY, _PAGEABLE_COPY = r"\(H2D\)|\(D2H\)", r"\(M2D\)|\(D2M\)"
 
@@ -177,6 +179,9 @@ def _read_copies(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _read_calls(sums: pl.DataFrame, gpu_ns: int) -> pl.DataFrame:
     rows = sums.filter(kind="host").filter(pl.col("layer").is_in(["runtime", "driver"]))
+    if (rows.get_column("category") == "hip").any():
+        # HIP's calls are made of HSA's: theirs is the time of these once more.
+        rows = rows.filter(pl.col("category").ne_missing("hsa"))
     named = rows.with_columns(pl.col("name").str.replace(_SUFFIX, ""))
     calls = _add_up(named, "name").filter(pl.col("ns").is_not_null())
     group = pl.lit(OTHER)

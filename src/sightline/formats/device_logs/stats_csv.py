@@ -1,4 +1,4 @@
-"""rocprof's `results.stats.csv`: sums of kernels and calls, a row for each name, and no times.
+"""Sums of kernels and calls by rocprof and rocprofv3 (`*_stats.csv`): no times of their own.
 
 What `nsys stats --format csv` writes is read with what it prints (`nvidia_text`).
 """
@@ -6,7 +6,6 @@ What `nsys stats --format csv` writes is read with what it prints (`nvidia_text`
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,9 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.core.text import replace_surrogates
 from sightline.errors import DamagedError
+from sightline.formats._rocm_sums import DOMAINS, describe_row, find_domain
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._summaries import KERNEL, import_sums, read_count, read_duration
+from sightline.formats._summaries import import_sums, read_count, read_duration
 
 IMPORTER = Importer(
     name="stats_csv",
@@ -24,11 +24,10 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Name, Calls, TotalDurationNs",
     suffixes=(".csv",),
-    version=2,
+    version=3,
     source="https://rocm.docs.amd.com/projects/rocprofiler/en/docs-6.0.0/rocprofv1.html",
 )
 
-_CALL = re.compile(r"^(?:cu|cuda|hip|hsa_|roctx|mpi_|MPI_)[A-Za-z]")
 _WAIT = "<barrier packet>"  # rocprof's name for a queue's wait, which is not a kernel
 
 
@@ -42,6 +41,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="it has no row") from error
     whole = [record for record in records if len(record) == len(header)]
     rows = list(_list_rows(header, whole))
+    if rows and all(row["name"] in DOMAINS for row in rows):
+        raise DamagedError(
+            f"cannot read {source.given}",
+            why="it has the totals of whole domains (HIP_API, KERNEL_DISPATCH …), and no kernel or "
+            "call by name",
+            hint="Give a table beside it:  *_kernel_stats.csv, *_hip_api_stats.csv",
+        )
     if not rows:
         raise DamagedError(
             f"cannot read {source.given}", why="it has no row with a name and a time"
@@ -62,11 +68,8 @@ def _list_rows(header: list[str], records: list[list[str]]) -> Iterator[dict[str
         ns, name = read_duration(record[2]), replace_surrogates(record[0].strip())
         if ns is None or not name or name == _WAIT:
             continue
-        on_host = bool(_CALL.match(name))
         yield {
-            "kind": "host" if on_host else "device",
-            "layer": "runtime" if on_host else None,
-            "category": None if on_host else KERNEL,
+            **describe_row(name, find_domain(name)),
             "name": name,
             "duration_ns": ns,
             **{
