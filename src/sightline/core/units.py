@@ -137,8 +137,12 @@ def format_bytes(size: float | None) -> str:
 
 
 def format_joules(joules: float | None) -> str:
-    """Energy for a person: '2.431 MJ'."""
-    return "-" if joules is None else _decimal(joules, "J")
+    """Energy for a person: '2.431 MJ', '21.40 mJ'."""
+    if joules is None or joules == 0:
+        return "-" if joules is None else "0 J"
+    if abs(joules) < 0.9995:
+        return f"{_digits(1e3 * joules)} mJ"
+    return f"{_digits(joules)} J" if abs(joules) < 999.5 else _decimal(joules, "J")
 
 
 def format_rate(bytes_per_s: float | None) -> str:

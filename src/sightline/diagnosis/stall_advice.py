@@ -75,3 +75,38 @@ _ADVICE = {
 def advise_on_stall(reason: str) -> tuple[str, str]:
     """'for shared memory …', as in "warps wait for …", and what helps; else the reason's name."""
     return _ADVICE.get(reason, (f"for {reason}", "see the Kernel Profiling Guide on this reason"))
+
+
+# The classes of core/model/stall_classes.py: one reason of each says what helps, and what a vendor
+# calls the memory of a block and its threads is left out.
+_CLASSES = {
+    "memory wait": (
+        "for data of the caches or the device's memory",
+        "let neighboring threads read neighboring addresses, reuse data in shared (local) memory "
+        "or registers, load earlier, or hold more loads in flight per thread",
+    ),
+    "on-chip memory wait": _ADVICE["short_scoreboard"],
+    "memory queue full": _ADVICE["lg_throttle"],
+    "ALU dependency": (
+        "for the results of its own instructions before",
+        "use more independent instructions per thread (unroll, several results a thread), or more "
+        "waves at once",
+    ),
+    "pipe busy": _ADVICE["math_pipe_throttle"],
+    "sync": (
+        "at barriers and fences",
+        "balance the work before the barrier, use smaller blocks, or fewer barriers",
+    ),
+    "instruction supply": _ADVICE["no_instruction"],
+    "not chosen": (
+        "while other waves issue",
+        "nothing to fix in it: enough waves are ready",
+    ),
+    "control": _ADVICE["branch_resolving"],
+}
+
+
+def advise_on_class(stall_class: str) -> tuple[str, str]:
+    """The same of a class of reasons, in words of no vendor."""
+    unknown = "for what its profiler does not name", "see what the profiler's guide says of it"
+    return _CLASSES.get(stall_class, unknown)

@@ -15,6 +15,7 @@ from sightline.core.algebra.lookup import find_rows
 from sightline.core.algebra.scalars import sum_column
 from sightline.core.algebra.trees import climb_to_rows
 from sightline.core.model.run import Run
+from sightline.timeline.gpu_stacks import OF_GPU
 from sightline.timeline.host_functions import ASLEEP, find_host_functions, list_host_functions
 
 _TRACE = ["rank", "recording_id"]
@@ -157,13 +158,24 @@ def _weigh_metrics(run: Run, metrics: tuple[str, ...]) -> tuple[pl.DataFrame, st
     """The stacks that have a weight in the first of these metrics that any has, and its unit."""
     table = run.table("stack_weights")
     for metric in metrics:
-        mine = table.filter(pl.col("metric").cast(pl.String) == metric)
+        mine = _leave_gpu_out(run, table.filter(pl.col("metric").cast(pl.String) == metric))
         if mine.height:
             rows = mine.group_by(*_TRACE, "stack_id", maintain_order=True).agg(
                 pl.col("value").sum()
             )
             return rows, "ns" if metric.endswith("_ns") else "samples"
     return None
+
+
+def _leave_gpu_out(run: Run, weights: pl.DataFrame) -> pl.DataFrame:
+    """The weights of stacks that end on the CPU: a GPU's samples are no time of a thread."""
+    frames = run.table("frames", [*_TRACE, "frame_id", "layer"])
+    on_gpu = frames.filter(pl.col("layer").cast(pl.String).is_in(list(OF_GPU)))
+    if on_gpu.is_empty():
+        return weights
+    stacks = run.table("stacks", [*_TRACE, "stack_id", "frame_id"])
+    ends = stacks.join(on_gpu, on=[*_TRACE, "frame_id"], how="semi")
+    return weights.join(ends, on=[*_TRACE, "stack_id"], how="anti")
 
 
 def _find_owners(run: Run, frames: pl.DataFrame) -> pl.DataFrame:

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=4,
+    version=5,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 
@@ -75,7 +75,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="it has no module with a latency")
     if modules[0].seconds and whole and modules[0].seconds > whole[0]:
         said = "the model's latency is longer than the step's: the step's is taken"
-        quality.append(Quality("damaged_times", "warning", said, 1))
+        quality.append(Quality("damaged_times", "warning", said))
     told = "forward passes of one step only, with the GPU waited for after each module"
     remedy = "Record the program, too:  sightline run -- PROGRAM"
     quality += [note_no_times(0), Quality("forward_only", "info", told, None, remedy)]

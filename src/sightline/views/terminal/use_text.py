@@ -62,11 +62,13 @@ def _pipe(row: dict[str, Any]) -> str:
 
 
 def _energy(row: dict[str, Any]) -> str:
-    """Joules, with half of the distance of their bounds."""
+    """Joules, with half of the distance of their bounds; where that is more, the upper one."""
     joules = row["energy_j"]
     if joules is None:
         return "-"
     half = 50 * (row["high_j"] - row["low_j"]) / joules if joules else 0.0
+    if half >= 100:
+        return f"≤ {format_joules(row['high_j'])}"
     return f"{format_joules(joules)} ±{'<0.1' if 0 < half < 0.05 else f'{half:.1f}'}%"
 
 

@@ -48,6 +48,9 @@ LEAST_PCT, LEAST_NS = 10.0, 1_000_000
 _MARKED = ("annotation", "step", "other")
 _MOSTLY_PCT = 50.0  # less of the thread's time in ranges says little about all of it (ours)
 _ONCE_PCT = 80.0  # in one instance: what is left in the others is what comes again (ours)
+_ALL_PCT = 99.0
+# Their ranges are what an energy meter was asked about, and no work of a thread.
+_METERS = ("energy_csv", "zeus_tables")
 _THREAD = ["rank", "pid", "tid"]
 
 
@@ -56,6 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
     if any(run.rows(name) for name in ("device_ops", "cpu_samples", "stack_weights")):
         return
     if not run.rows("host_ops") or has_operators(run):
+        return
+    if set(run.table("recordings", ["format"]).get_column("format").cast(pl.String)) <= {*_METERS}:
         return
     own = _measure_own(run)
     if own.is_empty():
@@ -81,6 +86,8 @@ def check(run: Run) -> Iterator[Finding]:
     covered = int(names.get_column("own_ns").sum())
     if window < LEAST_NS or 100 * covered < _MOSTLY_PCT * window:
         return
+    if top["count"] == 1 and 100 * top["own_ns"] >= _ALL_PCT * window:
+        return  # one range around all of it says nothing of what is in it
     if 100 * top["own_ns"] >= LEAST_PCT * window:
         yield _report(names, top, window)
 
