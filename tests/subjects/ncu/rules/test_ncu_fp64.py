@@ -88,3 +88,25 @@ def test_conversions_that_bind_the_kernel(tmp_path: Path) -> None:
         evidence=["conversions between single and double precision are 100.0 %".capitalize()],
         fix="single precision",
     )
+
+
+@pytest.mark.parametrize(
+    ("opcode", "gain_ns"), [("DFMA", 7000), ("MUFU.RSQ64H", 8400)], ids=["sums", "square roots"]
+)
+def test_what_single_precision_issues(tmp_path: Path, opcode: str, gain_ns: int) -> None:
+    """Issue slots are 30 % in use: that stays, unless a root of double takes a dozen of them."""
+    issue = "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"
+    counted = (
+        "sass__inst_executed_per_opcode_with_modifier_all",
+        (150.0, {opcode: 100, "IADD3": 50}),
+    )
+    metrics = METRICS | {PIPE: 86.0, SM: 86.0, MEMORY: 16.0, issue: 30.0, counted[0]: counted[1]}
+    assert_speaks(
+        profiled(tmp_path, metrics),
+        RULE,
+        cost_ns=gain_ns,
+        gain_ns=gain_ns,
+        evidence=["FP64 pipe is at 86.0 %"],
+        fix="single precision",
+        confidence="medium",
+    )

@@ -20,7 +20,7 @@ Threshold
     does, at 60 % of its peak or more, while no unit is busier than the SM. Estimate: 1 − fp64 /
     fp32 peak, of the whole kernel where the pipe binds it, else weighed with the use of the
     fp64 pipe; of conversions what the next part of the SM leaves. Ours besides: the kernel gets
-    no shorter than what memory needs.
+    no shorter than what memory and the other parts of the SM need, and what it issues.
 
 Fix
     Compute in single precision where the result allows it; look for constants such as 1.0 without
@@ -43,7 +43,7 @@ import polars as pl
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct
-from sightline.diagnosis.kernel_bounds import ISSUE, SM, WAITS, XU, Case
+from sightline.diagnosis.kernel_bounds import ISSUE, PARTS, SM, WAITS, XU, Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import make_findings
@@ -91,8 +91,8 @@ def check(run: Run) -> Iterator[Finding]:
         is_slow = double > FP64_PCT and single < FP32_PCT and fast >= RATIO * slow
         if not is_bound and not is_slow:
             continue
-        # Of the SM's work at most all is in double precision.
-        limit, used = case.find_next_limit({SM: 100.0}), pipe if is_bound else double
+        limit = case.find_next_limit(_list_relieved(case, slow / fast))
+        used = pipe if is_bound else double
         evidence = (
             f"the FP64 pipe is at {format_pct(pipe)} of its peak"
             if is_bound
@@ -117,6 +117,25 @@ def check(run: Run) -> Iterator[Finding]:
         "compute in single precision where the result allows it, and write constants with f",
         "sightline stats roofline AFTER: no row with precision fp64",
     )
+
+
+def _list_relieved(case: Case, ratio: float) -> dict[str, float]:
+    """What has less to do in single precision, % of its work.
+
+    As many instructions are issued as before, but for the conversions: where each was counted, and
+    none is part of a division or a root of double precision, which take a dozen each (MUFU.RCP64H,
+    MUFU.RSQ64H). Else at most all of the SM's work is in double precision.
+    """
+    is_counted = any(case.use(part) is not None for part in PARTS if part != "fp64")
+    if not is_counted or not case.facts.opcodes or any("64H" in op for op in case.facts.opcodes):
+        return {SM: 100.0}
+    freed = 100 * (1 - ratio)
+    relieved = {"fp64": freed, "shared": freed}
+    done = sum(n for op, n in case.facts.opcodes.items() if op.startswith("F2F") and ".F64" in op)
+    if done:
+        relieved["xu"] = min(100.0, 100 * done / max(case.count_opcodes(*XU), 1.0))
+        relieved[ISSUE] = 100 * done / max(case.instructions, 1.0)
+    return relieved
 
 
 def _find_conversions(case: Case, ratio: float) -> Hit | None:
