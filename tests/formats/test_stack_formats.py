@@ -361,3 +361,8 @@ def test_every_layer_of_a_format_is_a_layer(tmp_path):
             name,
         ):
             assert all(frame.partition(":")[0] in SIDE for frame in stack.split("|"))
+
+
+def test_symbols_of_cxx_are_written_as_in_the_program(tmp_path):
+    found = stacks_of(tmp_path, "main;_Z5alphav;_Z4betaPKfi 5\n", "samples")
+    assert found == {"native:main|native:alpha()|native:beta(float const*, int)": 5}

@@ -126,7 +126,7 @@ IMPORTERS = (
         weak=(b'^(?:\\xff\\xfe[^\\n]+;\\x00|\\xfe\\xff[^\\n]+\\x00;)', b'^(?!\\s*[\\[{]\\s*[\\[{\\"}])(?:[^\\n;\\x00]+;){200}'),
         looks_like="lines of 'frame;frame;frame count'",
         suffixes=('.folded', '.collapsed', '.folded.gz', '.collapsed.gz'),
-        version=6,
+        version=7,
         source='https://github.com/brendangregg/FlameGraph',
     ),
     Importer(
@@ -168,7 +168,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a text with the heading DeepSpeed Flops Profiler',
         suffixes=('.txt', '.log'),
-        version=4,
+        version=5,
         source='https://www.deepspeed.ai/tutorials/flops-profiler/',
     ),
     Importer(
@@ -600,7 +600,7 @@ IMPORTERS = (
         weak=(b'^# ========\\n# captured on',),
         looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
         suffixes=('.perf.txt', '.linux-perf.txt', '.perf-script'),
-        version=4,
+        version=5,
         source='https://man7.org/linux/man-pages/man1/perf-script.1.html',
     ),
     Importer(

@@ -24,6 +24,8 @@ PREFILL, DECODE, MIXED, EMPTY = "prefill", "decode", "mixed", "empty"
 # layers or more; what vLLM captures in pieces lies between two attentions (ours: TraceLens'
 # recordings have 1 to 18 kernels a piece, and 417 to 540 a whole step).
 WHOLE_STEP_KERNELS = 100
+# Kernels of a language model in TensorRT-LLM (cpp/tensorrt_llm/kernels) and FlashInfer.
+_ATTENTION = r"(?i)mha|attention|paged_?kv|gpt"
 GRAPH_LAUNCH = r"^(?:cuda|hip|cu)GraphLaunch"
 # What host and device spans are of, and what is known of each step (ns; numbers as in NUMBERS).
 SCHEMA = {
@@ -71,7 +73,7 @@ def _list_engine_steps(run: Run) -> pl.DataFrame:
     if not run.rows("host_ops") and not run.rows("device_ops"):
         return pl.DataFrame(schema=SCHEMA)
     found = _read_ranges(run) if _is_named(run) else pl.DataFrame()
-    if found.is_empty() and read_world(run).framework in SERVING:
+    if found.is_empty() and _serves_text(run):
         found = _find_replays(run)
         if found.is_empty():
             found = _take_iterations(run)
@@ -86,6 +88,15 @@ def _list_engine_steps(run: Run) -> pl.DataFrame:
     found = found.with_columns(phase=pl.coalesce("phase", _name_phase()))
     found = _span_device(run, found).with_columns(confidence=_grade())
     return found.select(pl.col(c).cast(t) for c, t in SCHEMA.items())
+
+
+def _serves_text(run: Run) -> bool:
+    """Whether an inference server of language models runs: TensorRT runs networks of all kinds."""
+    framework = read_world(run).framework
+    if framework != "tensorrt":
+        return framework in SERVING
+    names = run.table("device_ops", ["name"]).get_column("name").cast(pl.String).unique()
+    return bool(names.str.contains(_ATTENTION).any())
 
 
 def _grade() -> pl.Expr:

@@ -11,6 +11,7 @@ from functools import cache
 import polars as pl
 
 from sightline._native import split_folded
+from sightline.core.cxx_names import demangle
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.folded_text import parse_frames, split_line
 from sightline.core.model.source import Source
@@ -33,7 +34,7 @@ IMPORTER = Importer(
     ),
     looks_like="lines of 'frame;frame;frame count'",
     suffixes=(".folded", ".collapsed", ".folded.gz", ".collapsed.gz"),
-    version=6,
+    version=7,
     source="https://github.com/brendangregg/FlameGraph",
 )
 
@@ -48,6 +49,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 
     @cache
     def number(layer: str, name: str) -> int:
+        name = demangle(name)
         return trie.number(Frame(layer, name if options.keep_identity else redact_frame(name)))
 
     lines, frames, texts, rest = split_folded(read_utf8(source, quality))

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import polars as pl
 
+from sightline.core.cxx_names import demangle
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.perf_text import BEGIN, END
 from sightline.core.model.source import Source
@@ -29,7 +30,7 @@ IMPORTER = Importer(
     weak=(rb"^# ========\n# captured on",),
     looks_like="a line 'command pid [cpu] time: event:' followed by indented frames",
     suffixes=(".perf.txt", ".linux-perf.txt", ".perf-script"),
-    version=4,
+    version=5,
     source="https://man7.org/linux/man-pages/man1/perf-script.1.html",
 )
 
@@ -136,4 +137,4 @@ def _frame(address: str, symbol: str, module: str) -> Frame:
         # The binary says more than nothing; an address differs in every run.
         short = module.rsplit("/", 1)[-1]
         name = f"[{short.strip('[]')}]" if short and short != "[unknown]" else "[unknown]"
-    return Frame(layer, name, None, None, module or None)
+    return Frame(layer, demangle(name), None, None, module or None)

@@ -271,6 +271,7 @@ def test_communication_on_the_stream_of_the_kernels(
 @pytest.mark.parametrize(("length", "larger"), [(30, True), (60, False)])
 def test_many_short_ones_want_to_be_fewer(tmp_path: Path, length: int, larger: bool) -> None:
     work = [launched(10 * i, kernel(NCCL, 2_000 + 100 * i, length)) for i in range(100)]
+    work.append(launched(1_005, kernel("gemm", 12_000, 500)))
     (found,) = answers(opened(tmp_path, work), RULE)
     assert ("several tensors in one call" in found.fix) == larger
     assert ("start communication earlier" in found.fix) != larger

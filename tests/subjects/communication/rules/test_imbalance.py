@@ -27,7 +27,11 @@ def test_rank_1_has_nine_times_the_work(tmp_path: Path) -> None:
         RULE,
         cost_ns=800_000,
         gain_ns=800_000,
-        evidence=["1 of 1 collectives", "800.0 µs", "compute there less than elsewhere: 800.0 µs"],
+        evidence=[
+            "1 of 1 collective, which",
+            "800.0 µs",
+            "compute there less than elsewhere: 800.0 µs",
+        ],
         fix="split the work evenly",
         severity="critical",
     )

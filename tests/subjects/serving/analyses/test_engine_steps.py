@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import sightline
 from sightline.errors import MissingDataError
 from support.traces import host, kernel, opened
 
@@ -28,3 +29,11 @@ def test_tokens_and_gaps_of_each_step(tmp_path: Path) -> None:
 def test_a_program_without_an_engine(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="no engine's steps were found"):
         opened(tmp_path, [kernel("k", 0, 9)]).ask("engine_steps")
+
+
+@pytest.mark.corpus
+def test_a_network_without_attention_serves_no_text(corpus: Path) -> None:
+    """TensorRT enlarges pictures here: it has no steps of a language model."""
+    run = sightline.open(str(corpus / "nsys/JeremyGuo__RealCUGAN-TensorRT/profile.nsys-rep"))
+    with pytest.raises(MissingDataError, match="no engine's steps were found"):
+        run.ask("engine_steps")

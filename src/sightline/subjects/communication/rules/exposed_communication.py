@@ -47,7 +47,15 @@ from sightline.core.algebra.scalars import average_column, find_largest, find_sp
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
-from sightline.diagnosis.build import MAX_ROWS, NOTABLE_PCT, Advice, Evidence, Loss, make_finding
+from sightline.diagnosis.build import (
+    MAX_ROWS,
+    NOTABLE_PCT,
+    Advice,
+    Evidence,
+    Loss,
+    abstain,
+    make_finding,
+)
 from sightline.replay.gains import sum_windows
 from sightline.replay.replay import scale_ops
 from sightline.subjects.communication.reductions import list_early_reductions, measure_early
@@ -87,6 +95,12 @@ def check(run: Run) -> Iterator[Finding]:
     overlap = run.ask("overlap").drop("exposed_comm_ns", "compute_ns")
     rows = run.ask("breakdown").join(overlap, on=["rank", "device_id"])
     if not sum_column(rows, "exposed_comm_ns"):
+        return
+    if not sum_column(rows, "compute_ns"):
+        yield abstain(
+            RULE,
+            "nothing computes in the recording: what communication could overlap is not known",
+        )
         return
     parts = _leave_out_early(run, run.ask("comm_exposure"))
     cost = sum_column(parts, "transfer_ns")

@@ -33,6 +33,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
@@ -53,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not run.rows("device_ops"):
         return
     if ran_enough(run) and not _never_launches(run):
-        if is_too_little(run):
+        if is_too_little(run) and not _only_communicates(run):
             yield _say_too_little(run)
         return
     calls = _list_calls(run)
@@ -90,6 +91,12 @@ def check(run: Run) -> Iterator[Finding]:
         confidence="high",
         states_limit=True,
     )
+
+
+def _only_communicates(run: Run) -> bool:
+    """Whether collectives are all that was recorded, as NCCL's own tools do."""
+    rows = run.ask("breakdown")
+    return sum_column(rows, "exposed_comm_ns") > 0 and not sum_column(rows, "compute_ns")
 
 
 def _list_calls(run: Run) -> pl.DataFrame:
