@@ -32,6 +32,12 @@ _FROM_OUTSIDE = {
     "(torch.compile), or call it with other shapes, memory formats or types",
     "CUB": "this is CUB's code: one call over more items, another of its algorithms, or a newer "
     "CUB",
+    "rocPRIM": "this is rocPRIM's code: one call over more items, another of its algorithms, or a "
+    "newer rocPRIM",
+    "cuFFT": "this is cuFFT's code: many transforms in one plan (cufftPlanMany), sizes of small "
+    "prime factors, or a narrower type where the accuracy allows it",
+    "cuSPARSE": "this is cuSPARSE's code: another format or algorithm of the call (CSR, blocked "
+    "ELL; its *_ALG_ values), or several right-hand sides at once",
     "Thrust": "this is Thrust's code: one call over more items, or fuse it with its neighbors "
     "(transform iterators)",
     LLAMA: OF_LLAMA,
