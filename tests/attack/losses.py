@@ -195,7 +195,9 @@ def measure(
         all_told: dict[str, Told] = {}
         with ThreadPoolExecutor(workers) as pool:
             for kind, told in pool.map(lambda seed: run_apart(*seed, each, start), seeds):
-                all_told[kind] = told
+                known = all_told.setdefault(kind, Told())  # a kind may have several recordings
+                known.counts.update(told.counts)
+                known.examples += told.examples
                 for example in told.examples[:_EXAMPLES]:  # as it goes: all takes long
                     print(example, flush=True)
         return all_told

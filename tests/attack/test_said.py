@@ -20,10 +20,15 @@ from attack.recorded_seeds import WHOLE
 from attack.structured import _swap_pages
 from formats import test_clustercockpit as cockpit
 from formats import test_gtpin as gtpin
+from formats import test_nvidia_text as printed
+from formats import test_nvidia_text_traces as traces_of
+from formats import test_nvprof_csv as nvprof
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
-from support import served
+from sightline.formats.hpc.otf2.reading import _check
+from support import profiled, served
+from support.flight import entry, write_dumps
 
 
 def assert_said(whole: Path, damaged: Path) -> None:
@@ -76,6 +81,41 @@ KEPT: tuple[tuple[str, bytes, bytes], ...] = (
     ("chakra_et", b"\tis_cpu_op\xd8\x01\x00\x1e", b"\tis_ccpu_op\xd8\x01\x00\x1e"),
     ("smi_dmon", b" 17:25:40      0       1941   C+G      -      -      -     5      0    voxtype",
      b" "),
+    ("powermetrics", b"GPU Power: 153 mW", b"Vs:BZc$qVM<)sZA-56"),  # the other sample has it
+    ("powermetrics", b"GPU HW active frequency: 720 MHz", b""),
+    ("powermetrics", b"\nGPU HW active residency:  12", b"\nGPu HW active residency:  12"),
+    ("caliper", b"data=20,parent=3\n__rec=node,id=28", b"data=.0,parent=3\n__rec=node,id=28"),
+    ("caliper", b"data=0.500001", b"data=0."),
+    ("caliper", b"id=32,attr=28", b"id=32,attr=-8"),  # an attribute that is not there
+    ("caliper", b"cupti.activity.duration", b"cupti.actavity.duration"),
+    ("caliper", b"ref=31,attr=24,data=0.500001", b"ref=31"),
+    ("deepspeed_flops", b"1 K = 40% Params, 10 GMACs = 50% MACs, 4 ms = 40% latency, 2 TFLOPS",
+     b"1 K = 40% P"),
+    ("key_averages", b"2.097s", b".097s"),
+    ("nccl_log", b"node:1:2 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/IPC", b"node:1"),
+    ("nvidia_smi_text", b"Current Power Limit               : 700.00 W",
+     b"Current Power Limit               : "),
+    ("nvidia_smi_text", b"Power Draw                        : 74.58 W",
+     b"Power Draw                        :nan"),
+    ("nvidia_smi_text", b"Clocks Event Reasons", b"Clocks Event x"),
+    ("nvidia_smi_text", b": P0\n    Clocks Event Reasons", b": P0    Clocks Event Reasons"),
+    ("onetrace", b'"tid":94188012345968, "name":"gemm', b'"tid":941880123459.8, "name":"gemm'),
+    ("rocm_smi", b"10850304", b"108503p4"),
+    ("rocprof_legacy", b"1000010620003:1000010630007 4242:4243 hipMem",
+     b"1000 10620003:1000010630007 4242:4243 hipMem"),
+    ("rocprof_legacy", b"1000010620003:1000010630007 4242:4243 hipMemcpyAsync(a=1) :23",
+     b"1000010620003"),
+    ("rocprof_legacy", b"1000025015009:1000025515002 0:7 scale(float*):40:4242", b"100"),
+    ("sightline_probe", b'"cudaStreamSynchronize","runtime","wait"',
+     b'"cudaStreamSynchronize","runtime","\x7fait"'),
+    ("thapi_tally", b" Name | Time | Time(%) | Calls | Average | Min | Max |\n gemm",
+     b" Na\n gemm"),
+    ("torch_snapshot", b"ess\x94M\x00\x10\x8c", b"ess\x94M\x00\x10\x8cess\x94M\x00\x10\x8c"),
+    ("unitrace_chrome", b'"X", "tid": 4294967295, "pid": 4294967295, "name": "zeCommandListAppendM',
+     b'"H", "tid": 4294967295, "pid": 4294967295, "name": "zeCommandListAppendM'),
+    ("unitrace_chrome", b'{ "traceEvents":[\n', b'{ "traceEvents"\n'),  # it was Kineto's then
+    ("pcsampling_file", b"4\x00\x10\x00\x18\x00 \x00", b"4\x00\x10\x00\x00\x00 \x00"),
+    ("xplane", b"\x12\x11Stream #7", b"\x52\x11Stream #7"),  # a line without its name
 )  # fmt: skip
 
 
@@ -98,6 +138,9 @@ def test_of_a_recording_that_is_kept(tmp_path: Path, kind: str, old: bytes, new:
         ("hpctoolkit", "profile.db", b"\x05\x00\x00\x00\x00\x00\x00\x00\xf8?", b"\x05" + bytes(9)),
         ("rocprof_compute", "sysinfo.csv", b",160,4,", b",160,.,"),
         ("rocprof_compute", "pmc_perf.csv", b"\n1,scale", b"\n,scale"),
+        ("rocprof_compute", "pmc_perf.csv", b",32,0,16,64,1000000,1010000.6",
+         b",3x,0,16,64,1000000,1010000.6"),
+        ("rocprof_compute", "sysinfo.csv", b",8,128", b",8,12x"),
     ],
 )  # fmt: skip
 def test_of_a_folder_that_is_kept(
@@ -111,6 +154,11 @@ def test_of_a_folder_that_is_kept(
     assert_said(whole, damaged)
 
 
+DIAGNOSIS = (
+    "| Diagnostic                | Result                   |\n"
+    "|-----  Hardware  ----------+--------------------------|\n"
+    "| GPU Memory                | Fail - GPUs: 0, 3        |\n"
+)
 MADE: tuple[tuple[str, str, str, str], ...] = (
     ("a.stacks", stacks.FORMATS["collapsed"], "[k] 3\n", "[k] 3"),
     ("a.perf", stacks.FORMATS["perf_script"], "cpu-clock:\n\tffffffff81", "cpu-clock:\tffffffff81"),
@@ -136,6 +184,26 @@ MADE: tuple[tuple[str, str, str, str], ...] = (
     ("x.txt", slurm.CONTROL + slurm.NODE, "NodeList=n[1-2]", "NodeList=n[-2]"),
     ("x.txt", slurm.CONTROL + slurm.NODE, "\nNodeName=n1 Arch", "NodeName=n1 Arch"),
     ("m.json", memory.document(memory.ENTRY, memory.ENTRY), '"action"', '"actyon"'),
+    ("trt.log", served.TRTLLM_LOG, "'num_ctx_tokens'", "'num_cvx_tokens'"),
+    ("trt.log", served.TRTLLM_LOG, "'num_ctx_tokens': 900, ", ""),  # it writes all three
+    ("bench.json", json.dumps(served.BENCH), '"completed"', '"d"'),
+    ("bench.json", json.dumps(served.GUIDELLM), '"percentiles"', '"les"'),
+    ("x.txt", slurm.CONTROL + slurm.NODE, "JobId=21 Array", "9 Array"),
+    ("sacct", f"{slurm.NAMES}\n{slurm.JOB}\n", "NodeList", "NodeLis"),
+    ("sacct", f"{slurm.NAMES}\n{slurm.JOB}\n", "NodeList", "FodeList"),
+    ("x.json", json.dumps({"jobs": [slurm.ACCOUNTED] * 3}),
+     '"gpu", "state": {"current": ["TIMEOUT"]}, "time": ', ""),
+    ("a.csv", nvprof.GPU + nvprof.API, '"Start","Duration","Grid', '"Start",1e999,"Grid'),
+    ("a.csv", nvprof.GPU + nvprof.API, '"Device"', '"DEvice"'),
+    ("a.log", printed.NEW, "     20.0        2,000,000        100  20,000.0  20,000.0    19,000  "
+     "  21,000          1.0  add(float *)", "     20.0"),
+    ("a.log", traces_of.COUNTERS, "        100                             flop_count_dp",
+     "        -00                             flop_count_dp"),
+    ("a.log", traces_of.COUNTERS, "                                Event Name         Min"
+     "         Max         Avg       Total", ""),
+    ("a.stacks", stacks.FORMATS["unitrace_stalls"], '"gemm, big"', '"gemm,1e999'),
+    ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "-1"),
+    ("d.txt", DIAGNOSIS, "GPUs", "\x07PUs"),
 )  # fmt: skip
 
 
@@ -205,6 +273,7 @@ def test_of_a_database(tmp_path: Path, damage: Callable[[Path], None]) -> None:
         ("4242_hsa_api_trace.csv", b',"Start_Timestamp"', b',"S'),  # a quotation does not end
         ("4242_counter_collection.csv", b"128.0", b"12..0"),
         ("4242_memory_allocation_trace.csv", b"7150,7150", b"7x50,7150"),
+        ("4242_memory_allocation_trace.csv", b"7150,7150", b"715.,7150"),
     ],
 )
 def test_of_files_of_rocprofv3(tmp_path: Path, name: str, old: bytes, new: bytes) -> None:
@@ -230,13 +299,8 @@ def test_of_series_of_a_job(tmp_path: Path) -> None:
 
 
 def test_of_devices_of_a_diagnosis(tmp_path: Path) -> None:
-    table = (
-        "| Diagnostic                | Result                   |\n"
-        "|-----  Hardware  ----------+--------------------------|\n"
-        "| GPU Memory                | Fail - GPUs: {}        |\n"
-    )
     for name, gpus in (("whole", "0, 3"), ("damaged", ", 3")):
-        (tmp_path / name).write_text(table.format(gpus))
+        (tmp_path / name).write_text(DIAGNOSIS.replace("0, 3", gpus))
     assert_said(tmp_path / "whole", tmp_path / "damaged")
 
 
@@ -262,3 +326,49 @@ def test_moments_that_no_clock_has(tmp_path: Path, moment: str) -> None:
     job = slurm.JOB.replace("2026-01-31T10:00:00", moment)
     (tmp_path / "jobs").write_text(f"{slurm.NAMES}\n{job}\n")
     assert losses.read_answer(tmp_path / "jobs").rows["jobs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"counters": [{"id"', '"counters": [{"if"'),
+        ('"memory_copy"', '"py"'),
+        ('"agents"', '"agen"'),
+    ],
+)
+def test_of_json_of_rocprofv3(tmp_path: Path, old: str, new: str) -> None:
+    """Records under a name that is not read, and what they name is not there."""
+    whole = synth_rocm.write_json(tmp_path / "whole.json")
+    text = whole.read_text()
+    assert old in text
+    (tmp_path / "damaged.json").write_text(text.replace(old, new, 1))
+    assert_said(whole, tmp_path / "damaged.json")
+
+
+def test_groups_of_a_flight_recorder(tmp_path: Path) -> None:
+    """Records of collectives, and no group of ranks that they are of."""
+    whole = Path(write_dumps(tmp_path, [entry(n, done=n < 8) for n in range(9)])[0])
+    damaged = tmp_path / "damaged_0"
+    damaged.write_bytes(whole.read_bytes().replace(b"pg_config", b"pgOconfig", 1))
+    assert_said(whole, damaged)
+
+
+def test_a_log_that_ends_where_progress_begins(tmp_path: Path) -> None:
+    (whole,) = (WHOLE / "gpu_burn").iterdir()
+    data = whole.read_bytes()
+    (tmp_path / "burn.log").write_bytes(data[: data.rindex(b"\r") + 1])
+    assert_said(whole, tmp_path / "burn.log")
+
+
+def test_code_that_is_no_whole_number_of_instructions(tmp_path: Path) -> None:
+    (tmp_path / "whole.ncu-rep").write_bytes(data := profiled.with_code())
+    size = b"\x40" + bytes(15) + b"\x01" + bytes(15) + b"\x12"  # of a section with code
+    assert size in data
+    (tmp_path / "damaged.ncu-rep").write_bytes(data.replace(size, b"\x01" + size[1:], 1))
+    assert_said(tmp_path / "whole.ncu-rep", tmp_path / "damaged.ncu-rep")
+
+
+def test_records_that_an_archive_counts() -> None:
+    """OTF2's definitions say how many records each location has."""
+    facts = {"damage": None, "unmatched": 0, "missing": 3}
+    assert [(note.kind, note.count) for note in _check(facts)] == [("missing_rows", 3)]

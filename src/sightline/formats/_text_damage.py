@@ -245,6 +245,15 @@ def is_near_name(word: str, name: str) -> bool:
     return longer is name or len(places) > 1
 
 
+def is_rest(word: str, name: str) -> bool:
+    """Whether a name is what is left of another one's end or beginning, cut within a word."""
+    if not 0 < len(word) < len(name) or len(name) < _LEAST_KEY:
+        return False
+    if name.endswith(word):
+        return word[0].isalpha() and name[-len(word) - 1].isalpha()
+    return name.startswith(word) and word[-1].isalpha() and name[len(word)].isalpha()
+
+
 def _count_common(one: str, other: str) -> int:
     """How many characters two texts have in common from their beginnings on."""
     length = min(len(one), len(other))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import polars as pl
@@ -66,12 +66,15 @@ def _note_odd_cells(
     return note_odd_numbers(rows, [c for c in rows.columns if is_number(c)], name)
 
 
-def note_odd_numbers(rows: pl.DataFrame, columns: Iterable[str], name: str) -> list[Quality]:
-    """The same of columns that are named."""
+def note_odd_numbers(
+    rows: pl.DataFrame, columns: Iterable[str], name: str, whole: Collection[str] = ()
+) -> list[Quality]:
+    """The same of columns that are named, of which some have whole numbers alone."""
     odd = 0
     for column in columns:
         cells = rows.get_column(column)
-        numbers = int(cells.cast(pl.Float64, strict=False).is_finite().sum())
+        dtype = pl.Int64() if column in whole else pl.Float64()
+        numbers = int(cells.cast(dtype, strict=False).is_finite().sum())
         there = cells.len() if numbers else cells.len() - cells.null_count()
         odd += there - numbers
     text = f"{name}: cells of numbers are not numbers: they are left out"

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=6,
+    version=7,
     source=SOURCE,
 )
 
@@ -49,7 +49,8 @@ _COLUMNS = (
     "Sample_Timestamp", "Exec_Mask", "Dispatch_Id", "Instruction", "Instruction_Comment",
     "Correlation_Id", "Wave_Issued_Instruction", *_STOCHASTIC,
 )  # fmt: skip
-_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^[^:]*$", re.DOTALL)
+# A file and its line, or what is neither; a number alone is no file.
+_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^(?!-?[\d.]+(?:e\d+)?$|nan$)[^:]*$", re.DOTALL)
 
 
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:

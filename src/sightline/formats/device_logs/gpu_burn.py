@@ -21,7 +21,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
     suffixes=(".log", ".txt"),
-    version=4,
+    version=5,
     source="https://github.com/wilicc/gpu-burn",
 )
 
@@ -46,7 +46,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
     last: re.Match[str] | None = None
     timed, rounds, bad = False, 0, 0
     # Lines are written over each other: splitlines cuts at carriage returns, too.
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    if text.endswith("\r"):  # which begins each line of progress
+        said = "the log ends where a line of progress begins: what followed is missing"
+        quality.append(Quality("open_end", "info", said))
+    for line in text.splitlines():
         name = _NAME.match(line)
         if name is not None:
             samples.names[int(name[1])] = name[2]

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Device Timeline (queue: 0x5): NAME [ns] = 3 (append) 4 (submit) …",
     suffixes=(".json", ".txt", ".log"),
-    version=3,
+    version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md",
 )
 
@@ -50,7 +50,7 @@ _CALLS = tuple(
 )
 # Chrome's events; of stages only the execution. A queue's address stands where a thread does.
 _EVENT = (
-    r'^\{"ph":"X", "pid":(?P<pid>\d{1,9}), "tid":(?:[\w.]*\.)?(?P<tid>\d{1,18})'
+    r'^\{"ph":"X", "pid":(?P<pid>\d{1,9}), "tid":(?:\w{1,9}\.){0,3}(?P<tid>\d{1,18})'
     r', "name":"(?P<entry>.*?)", "ts": (?P<ts>\d{1,15}), "dur":(?P<dur>\d{1,15})'
     r'(?:, "cname":"[^"]*")?, "args": \{"id": "(?P<work>[^"]*)"\}\},?\s*$'
 )

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=4,
+    version=5,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 
@@ -43,7 +43,7 @@ _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOP
 _ENDS = re.compile(r"^-{20,}\s*$", re.M)
 _UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}
 # Of a line of a module or a total, though it is damaged or cut off.
-_LOOKS = re.compile(r"latency|MACs|FLOPS|Params|\): |: +\d")
+_LOOKS = re.compile(r"latency|MACs|FLOPS|Params|\): |: +\d|= \d[\d.]*%")
 _OF_TOTAL = re.compile(r"params|FLOPS|flops|latency|MACs")
 _EXPLAINS = re.compile(r"\([\w, ]+\)(?!.*:)|^FLOPS per GPU = ")  # nor is this one kept
 # Settings of the run, and no measurements.

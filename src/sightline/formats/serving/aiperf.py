@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
     suffixes=(".json",),
-    version=4,
+    version=5,
     source="https://github.com/ai-dynamo/aiperf",
 )
 

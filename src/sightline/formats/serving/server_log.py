@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=6,
+    version=7,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -124,6 +124,7 @@ _ONCE = (
     re.compile(r"host_step_time = |iteration elapsed time"),
 )
 _STATES = re.compile(r"states = (.*)$")
+_STATE_NAMES = ("num_ctx_requests", "num_ctx_tokens", "num_generation_tokens")
 _WHOLE_STATES = re.compile(r"\{(?:'\w+': \d+(?:, )?)*\}[^{}]*")
 _SGLANG_NAMES = (
     "#new-seq", "#new-token", "#cached-token", "token usage", "#running-req", "#queue-req",
@@ -187,7 +188,8 @@ def _is_damaged(line: str) -> bool:
     if any(len(mark.findall(line)) > 1 for mark in _ONCE):
         return True
     if (states := _STATES.search(line)) is not None:  # of TensorRT-LLM
-        return not _WHOLE_STATES.fullmatch(states[1])
+        is_whole = all(f"'{name}': " in states[1] for name in _STATE_NAMES)
+        return not is_whole or not _WHOLE_STATES.fullmatch(states[1])
     for marks, values, needed in _LINES:
         if not (begin := marks.search(line)):
             continue

@@ -105,9 +105,11 @@ def main(archive: str, folder: str) -> int:
         rows = _Rows(int(reader.timer_resolution), Ranks(definitions, places))
         devices = [_is_device(location) for location in definitions.locations]
         damage = None
+        missing = [int(location.number_of_events) for location in definitions.locations]
         try:
             for location, event in reader.events:
                 place = places[location]
+                missing[place] -= 1
                 if not (devices[place] and _take_copy(rows, place, event)):
                     _take(rows, place, event)
         except Exception as error:
@@ -117,6 +119,7 @@ def main(archive: str, folder: str) -> int:
             "locations": [_describe(location) for location in definitions.locations],
             "unmatched": rows.unmatched,
             "damage": damage,
+            "missing": sum(max(count, 0) for count in missing),
         }
     out = Path(folder)
     (out / "facts.json").write_text(json.dumps(facts))

@@ -14,7 +14,13 @@ from sightline.formats._pasted_lines import cut_cells, drop_marks, is_csv
 from sightline.formats._summaries import COPY, FAULTS
 from sightline.formats.nvidia._cells import scale_figure
 from sightline.formats.nvidia._nvprof import read_row
-from sightline.formats.nvidia.nvidia_text.counters import COUNTED, KERNEL, ROW, read_counter
+from sightline.formats.nvidia.nvidia_text.counters import (
+    COUNTED,
+    KERNEL,
+    ROW,
+    UNCOUNTED,
+    read_counter,
+)
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
 from sightline.formats.nvidia.nvidia_text.printed_trace import read_printed
 from sightline.formats.nvidia.nvidia_text.scan import (
@@ -98,7 +104,9 @@ class NvprofReader:
         elif bare.startswith("No kernels were profiled"):
             self._take_own(self._pid or "", bare)
         elif self._table is None:
-            return
+            self.lost += bool(ROW.match(plain))  # a counter whose table has lost its header
+        elif self._table == COUNTERS and UNCOUNTED.match(plain):
+            self.lost += 1
         elif self._csv is not None:
             self._take_csv(plain)
         elif self._table == NVPROF and (row := _ROW.match(plain)) is not None:
