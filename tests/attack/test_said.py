@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 import synth_rocm
-from attack import losses
+from attack import losses, wellformed
 from attack.recorded_seeds import WHOLE
+from attack.seeds import CHECKERS, list_ncu_rows
 from attack.structured import _swap_pages
 from formats import test_clustercockpit as cockpit
 from formats import test_gtpin as gtpin
@@ -29,6 +30,7 @@ from formats import test_torch_memory as memory
 from sightline.formats.hpc.otf2.reading import _check
 from support import profiled, served
 from support.flight import entry, write_dumps
+from support.histories import Phase, train, write_history
 
 
 def assert_said(whole: Path, damaged: Path) -> None:
@@ -116,6 +118,27 @@ KEPT: tuple[tuple[str, bytes, bytes], ...] = (
     ("unitrace_chrome", b'{ "traceEvents":[\n', b'{ "traceEvents"\n'),  # it was Kineto's then
     ("pcsampling_file", b"4\x00\x10\x00\x18\x00 \x00", b"4\x00\x10\x00\x00\x00 \x00"),
     ("xplane", b"\x12\x11Stream #7", b"\x52\x11Stream #7"),  # a line without its name
+    ("rocm_smi", b'"47.0"', b'"47..0"'),
+    ("superbench_monitor", b"gpu_usage:0", b"gpu_usage:x"),
+    ("superbench_monitor", b'{"time": "2021-12-06 04:19:46", "cpu_usage": 6, "gpu_usage:0": null, '
+     b'"eth0_receive_bw": 0.5}', b""),
+    ("vtune", b"0.015\t100\t32", b"0.015\t\t32"),
+    ("vtune", b"205.25", b".05.25"),
+    ("nccl_tests", b" 0:        1024           256   float     sum      -1   136.40    0.10    0.15"
+     b"      0   137.40    0.10    0.15      0", b" "),  # the last size of the test
+    ("nvidia_smi_table", b"|    0   N/A  N/A            1234      C   /opt/my tools/python       "
+     b"             480MiB |", b"| "),
+    ("onetrace", b'"tid":94188012345968, "name":"zeCommandListA',
+     b'"tid":9418801.345968, "name":"zeCommandListA'),
+    ("stats_csv", b'"index_add",3,52000000000,17333333333,20.0', b""),
+    ("execution_trace", b'me": "gemm", "ctrl_deps": 1, "inputs": {}, "output', b""),
+    ("deepspeed_flops", b"      (fc): Linear(1 K = 40% Params, 9 GMACs = 45% MACs, 3 ms = 30%"
+     b" latency, 2 TFLOPS, bias=True)", b"   "),
+    ("deepspeed_flops", b"fwd flops per GPU:                                                      "
+     b"56.61 G", b"fw"),
+    ("all_smi", b'"uses_gpu": true, "used_memory": ', b'"uses_gpu": '),
+    ("amd_smi", b"1180,850", b"118-,850"),
+    ("unitrace_chrome", b'{ "traceEvents":[\n', b'{ "trac\n'),
 )  # fmt: skip
 
 
@@ -141,6 +164,16 @@ def test_of_a_recording_that_is_kept(tmp_path: Path, kind: str, old: bytes, new:
         ("rocprof_compute", "pmc_perf.csv", b",32,0,16,64,1000000,1010000.6",
          b",3x,0,16,64,1000000,1010000.6"),
         ("rocprof_compute", "sysinfo.csv", b",8,128", b",8,12x"),
+        # Of meta.db: a metric's name, the scope of its sum, a context's number.
+        ("hpctoolkit", "meta.db", b"CPUTIME (sec)", b"CPUTIME (sec9"),
+        ("hpctoolkit", "meta.db", b"GPUOP (sec)", b"GPUO" + bytes(7)),
+        # Where a context's own begin: its section is longer than what is led to.
+        ("hpctoolkit", "meta.db", b"\x01" + bytes(8) + b"\xc8\x01" + bytes(6) + b"(" + bytes(7)
+         + b"X\x02", b"\x01" + bytes(8) + b"\xc8\x01" + bytes(16)),
+        ("hpctoolkit", "meta.db", b"\xb0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x06",
+         b"\xb0\x00\x00\x00\x00\x00\x00\x00\x04\x00\x06"),
+        ("hpctoolkit", "meta.db", b"\x04\x00\x00\x00\x01\x01\x00\x01",
+         b"\x04\x00\x00\xff\x01\x01\x00\x01"),
     ],
 )  # fmt: skip
 def test_of_a_folder_that_is_kept(
@@ -158,6 +191,10 @@ DIAGNOSIS = (
     "| Diagnostic                | Result                   |\n"
     "|-----  Hardware  ----------+--------------------------|\n"
     "| GPU Memory                | Fail - GPUs: 0, 3        |\n"
+)
+CSV = "".join(
+    ",".join(f'"{cell}"' for cell in row) + "\n"
+    for row in list_ncu_rows()  # as ncu quotes
 )
 MADE: tuple[tuple[str, str, str, str], ...] = (
     ("a.stacks", stacks.FORMATS["collapsed"], "[k] 3\n", "[k] 3"),
@@ -203,7 +240,29 @@ MADE: tuple[tuple[str, str, str, str], ...] = (
      "         Max         Avg       Total", ""),
     ("a.stacks", stacks.FORMATS["unitrace_stalls"], '"gemm, big"', '"gemm,1e999'),
     ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "-1"),
+    ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "x"),
+    ("sglang.log", served.SGLANG_LOG, " Decode batch. #running-req: 18, #token: 16384, token usage:"
+     " 0.71, #retracted-req: 2, cuda graph: True, gen throughput (token/s): 2520.18, #queue-req: 3",
+     " Decode ba"),
     ("d.txt", DIAGNOSIS, "GPUs", "\x07PUs"),
+    ("vllm.log", served.VLLM_LOG, " 000: Avg prompt throughput: 100.0 tokens/s, Avg generation "
+     "throughput: 48.4 tokens/s, Running: 3 reqs, Waiting: 43 reqs, GPU KV cache usage: 95.9%, "
+     "Prefix cache hit rate: 10.8%", " 00"),
+    ("vllm.log", served.VLLM_LOG, "hit rate: 10", "hit rate* 10"),
+    ("vllm.log", served.VLLM_LOG, "Prefix cache", "Prefi| cache"),
+    ("a.json", json.dumps(served.AIPERF), '"max"', '"maax"'),
+    ("a.log", traces_of.COUNTERS, "        100                             flop_count_dp  Floating "
+     "Point Operations(Double Precisi         512         512         512", "        100      "),
+    ("a.log", traces_of.COUNTERS, "\tKernel: step(float*, int)", " int)"),
+    ("a.log", printed.NVPROF, "step(float*, int)\n", "step(float*, int)"),
+    ("a.csv", CSV, CSV.splitlines()[2], '"1')  ,  # a quotation that does not end
+    ("a.csv", CSV, '\n"1","7"', '\n\n"1","7"'),
+    ("a.txt", gtpin.FILES["funtime"], "1259              4 ", "1259  !           4 "),
+    ("a.log", traces_of.COUNTERS + printed.NVPROF, "Total Time  Name\n", "Total Time  Name"),
+    ("nhc.log", CHECKERS["node_health_check"], "ERROR:  nhc:  Health check failed:  check_ecc: "
+     "GPU id 3: SRAM errors. FaultCode: NHC2019", "E"),
+    ("a.txt", gtpin.FILES["funtime"], "512        1049600           2050",
+     "512                   2050"),
 )  # fmt: skip
 
 
@@ -274,6 +333,8 @@ def test_of_a_database(tmp_path: Path, damage: Callable[[Path], None]) -> None:
         ("4242_counter_collection.csv", b"128.0", b"12..0"),
         ("4242_memory_allocation_trace.csv", b"7150,7150", b"7x50,7150"),
         ("4242_memory_allocation_trace.csv", b"7150,7150", b"715.,7150"),
+        ("4242_memory_allocation_trace.csv", b",4096,", b",-1,"),
+        ("4242_kernel_trace.csv", b"1024,6,1\r\n", b"1024,6,1\r\x0e"),
     ],
 )
 def test_of_files_of_rocprofv3(tmp_path: Path, name: str, old: bytes, new: bytes) -> None:
@@ -372,3 +433,54 @@ def test_records_that_an_archive_counts() -> None:
     """OTF2's definitions say how many records each location has."""
     facts = {"damage": None, "unmatched": 0, "missing": 3}
     assert [(note.kind, note.count) for note in _check(facts)] == [("missing_rows", 3)]
+
+
+def test_figures_of_no_kernel(tmp_path: Path) -> None:
+    """A number with a decimal among a table's numbers of kernels."""
+    (whole,) = (WHOLE / "rocprof_compute_db").iterdir()
+    damaged = Path(shutil.copyfile(whole, tmp_path / whole.name))
+    db = sqlite3.connect(damaged)
+    db.execute("UPDATE compute_kernel_metric_value SET metric_uuid = 1.5 WHERE metric_uuid = 4")
+    db.commit()
+    db.close()
+    assert_said(whole, damaged)
+
+
+def test_a_name_of_a_watch_that_is_damaged(tmp_path: Path) -> None:
+    whole = write_history(tmp_path / "whole", [Phase(300, {0: train()})])
+    damaged = Path(shutil.copytree(whole, tmp_path / "damaged"))
+    for path in damaged.rglob("*.parquet"):
+        path.write_bytes(path.read_bytes().replace(b"sm_active_pct", b"sm_activg_pct"))
+    assert_said(whole, damaged)
+
+
+def test_samples_that_do_not_say_why(tmp_path: Path) -> None:
+    """Of a wave that waits, rocprofv3 writes the reason."""
+    whole, damaged = tmp_path / "whole.json", tmp_path / "damaged.json"
+    whole.write_text(json.dumps(stacks.ROCPROF_JSON))
+    text = whole.read_text()
+    assert '"stall_reason"' in text
+    damaged.write_text(text.replace('"stall_reason"', '"stan"', 1))
+    assert_said(whole, damaged)
+
+
+@pytest.mark.parametrize(
+    ("whole", "made", "want"),
+    [
+        # nvidia-smi -q -x: lines of blanks in it are nothing.
+        (b"<?xml ?>\n<a>\n<b/>\n</a>\n", b"<?xml ?>\n<a>\n\n</a>\n", wellformed.REMOVED),
+        (b"<?xml ?>\n<a>\n<b/>\n</a>\n", b"<?xml ?>\n<a>\n<b\n</a>\n", None),
+        (b"a 1\nb 2\nc 3\n", b"a 1\n\nc 3\n", None),
+    ],
+)
+def test_what_is_whole_in_itself(whole: bytes, made: bytes, want: str | None) -> None:
+    assert wellformed.judge("nvidia_smi_xml", whole, made) == want
+
+
+@pytest.mark.parametrize(
+    ("line", "want"),
+    [(b"string\t2\tmain;tr{ain", wellformed.ANOTHER), (b"string\t2\tmain\x07", None)],
+)
+def test_any_name_is_one_of_a_stack(line: bytes, want: str | None) -> None:
+    whole = b"string\t2\tmain;train\n"
+    assert wellformed.judge("iaprof", whole, line + b"\n") == want

@@ -315,8 +315,8 @@ _BROKEN = re.compile(
     r"(?:[MG]Hz|[KMG]i?B|[mk]?W|C|V|mV|%|J)$",
     re.ASCII,
 )
-_BROKEN_DIGITS = re.compile(r"^(?:\d+[^\d\s.,]\d*|[^\d\s.,]\d+)$", re.ASCII)
-_DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*$", re.ASCII)  # a word with a digit, and no list
+_BROKEN_DIGITS = re.compile(r"^(?=\S*\d)[\d.]*[^\d\s,]?[\d.]*$", re.ASCII)
+_DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*-?$", re.ASCII)  # a word with a digit, and no list
 _SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
 

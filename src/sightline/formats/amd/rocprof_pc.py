@@ -49,8 +49,8 @@ _COLUMNS = (
     "Sample_Timestamp", "Exec_Mask", "Dispatch_Id", "Instruction", "Instruction_Comment",
     "Correlation_Id", "Wave_Issued_Instruction", *_STOCHASTIC,
 )  # fmt: skip
-# A file and its line, or what is neither; a number alone is no file.
-_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^(?!-?[\d.]+(?:e\d+)?$|nan$)[^:]*$", re.DOTALL)
+# A file and its line, or a file or mark alone; a word or a number is none.
+_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^(?!-?[\d.]+$)[^:]*[/.?\[][^:]*$", re.DOTALL)
 
 
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:

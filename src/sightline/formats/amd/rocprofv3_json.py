@@ -197,7 +197,8 @@ class _Process:
         ]
         misplaced = sum(bool(_KINDS.match(self._name(record)[0] or "")) for record in elsewhere)
         infos = [_dict(record.get("dispatch_info")) for record in self._list("kernel_dispatch")]
-        nowhere = sum(_handle(info, "agent_id") not in self.gpus for info in infos)
+        handles = [_handle(info, "agent_id") for info in infos if "agent_id" in info]
+        nowhere = sum(handle not in self.gpus for handle in handles)
         known = self._name_counters()
         records = [r for one in self._list_collected() for r in _dicts(one.get("records"))]
         return misplaced + nowhere + sum(_handle(r, "counter_id") not in known for r in records)
@@ -313,13 +314,16 @@ class _Process:
                 # Index −1: no code object held the address.
                 known = 0 <= at < len(instructions)
                 issued = record.get("wave_issued")
+                reason = _dict(record.get("snapshot")).get("stall_reason")
+                if kind == "pc_sample_stochastic" and not issued and None in (issued, reason):
+                    yield None, None  # which says of each wave whether it waits, and why
                 yield make_sample(
                     str(name or f"[kernel of dispatch {dispatch}]"),
                     str(comments[at]) if 0 <= at < len(comments) else "",
                     str(instructions[at]) if known else "[unknown instruction]",
                     _number(_dict(record.get("pc")).get("code_object_offset")),
                     None if issued is None else str(int(bool(issued))),
-                    _dict(record.get("snapshot")).get("stall_reason"),
+                    reason,
                 )
 
     def _list(self, group: str) -> list[Row]:

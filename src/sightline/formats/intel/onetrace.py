@@ -55,6 +55,7 @@ _EVENT = (
     r'(?:, "cname":"[^"]*")?, "args": \{"id": "(?P<work>[^"]*)"\}\},?\s*$'
 )
 _LEAST_ADDRESS = 1 << 32  # threads of Linux have at most 22 bits, addresses of a heap more than 32
+_BROKEN_PLACE = r'"tid":[\w.]*\.\d{0,9},'  # behind a dot stands an address
 _STAGE = re.compile(r"^(.*) \((Appended|Queued|Submitted|Execution)\)$")
 _COLUMNS = {
     "pid": pl.Int64, "tid": pl.Int64, "queue": pl.String, "entry": pl.String, "work": pl.String,
@@ -117,6 +118,7 @@ def _read_chrome(data: bytes) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     rest = lines.filter(~is_event).str.strip_chars()
     bad = rest.filter(~rest.str.contains(r'^(?:[\[\]]?|\{"ph":"M", .*\},?)$')).len()
     bad += int((lines.str.count_matches('"ph":"', literal=True) > 1).sum())  # two in a line
+    bad += int(lines.str.contains(_BROKEN_PLACE).sum())
     number = pl.col("pid", "tid", "ts", "dur").cast(pl.Int64)
     events = (
         found.filter(is_event)

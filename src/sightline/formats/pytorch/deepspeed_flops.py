@@ -37,7 +37,8 @@ _MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
 # Of another module, behind a line or cut off; and of a total without its name, or a name alone.
 _PART = re.compile(r"\(\w{1,200}\): [A-Za-z_]\w*\(|^ *\(\w*$|^ *[^(\s]*: [A-Z]\w*\($")
 _NAMELESS = re.compile(
-    rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$|^[^a-zA-Z]*: +\S"
+    rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$"
+    r"|^(?:fw?|bw?|st?e?|ite?|pa?r?a?m?)$|^[^a-zA-Z]*: +\S"
 )
 _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
 _ENDS = re.compile(r"^-{20,}\s*$", re.M)
@@ -128,7 +129,10 @@ def parse_modules(detail: str) -> tuple[list[_Module], int]:
     found: list[_Module] = []
     bad = 0
     open_at: list[tuple[int, str]] = []  # indentation and name of the modules around a line
+    depth = 0  # of brackets: the model has no blank line in them
     for line in detail.splitlines():
+        bad += depth > 0 and not line.strip()
+        depth += line.count("(") - line.count(")") if found or _MODULE.match(line) else 0
         head = _MODULE.match(line)
         latency = _LATENCY.search(line)
         seconds = float(latency[1]) * _PREFIX[latency[2]] if latency else None

@@ -40,6 +40,8 @@ def read_records(source: Source) -> Imported:
         told = list(rest)
         # A program prints short numbers, too: these are cut records where nothing else is printed.
         shortest = _TOLD if sum(bool(line.strip()) for line in told) > _FEW else 0
+        if not any(map(str.strip, told)) and len(told) <= _FEW:
+            lines.bad += len(told)  # blank lines among records alone
         for line in told:
             # Only the digits of a record's begin, of which the rest is cut off.
             is_cut = shortest < len(line) < len(first) + (not shortest) and line.isdigit()

@@ -35,7 +35,7 @@ _HEADS = ("Time", "Total", "Start", "Type", "Invocations", "Count", "Device")
 _WORTH = re.compile(
     r"%|==|Executing|Statistics|Summary|/reports/|Generating|Collecting|nsys|Device|Host|Total"
     r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|result:|calls:|No kernels|Kernel: "
-    r"|^\s*(?:\d+ +|\S\d* {3,})[a-z]|\d[num]?s |\d[KMG]B |\",|,\""
+    r"|^\s*(?:\d+ +|\S\d* {3,})[a-z]|^ {4,}\d+ *$|\d[num]?s |\d[KMG]B |\",|,\""
 )
 _BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
 _RULES = re.compile(r"^[\s|]*-{6,}[\s|]")
