@@ -49,6 +49,8 @@ IMPORTER = Importer(
 # An hour of 8 GPUs with 40 metrics, every second, is 1.2 million.
 _MOST_VALUES = 6_000_000
 _INTERVALS_S = (10, 60, 600, 3600)
+# Polars panics, which is no Exception, where bytes of a page are others.
+_FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _SECOND = 1_000_000_000
 _COUNTERS = ("metric", "unit", "device_id", "source", "from_ns", "time_ns", "value")
 
@@ -92,7 +94,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _collect(source: Source, rows: pl.LazyFrame) -> pl.DataFrame:
     try:
         return rows.collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _FAILURES as error:
         raise DamagedError(
             f"cannot read {source.given}",
             why=f"a file of it is damaged: {str(error).splitlines()[0][:200]}",
@@ -106,7 +108,7 @@ def _find_damaged(source: Source) -> str:
         if path.suffix == ".parquet":
             try:
                 pl.scan_parquet(path).collect()
-            except (pl.exceptions.PolarsError, OSError):
+            except _FAILURES:
                 return str(path.relative_to(source.path))
     return "the damaged file"
 

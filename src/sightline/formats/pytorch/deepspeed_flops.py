@@ -31,14 +31,14 @@ IMPORTER = Importer(
 
 _PREFIX = {"": 1.0, "T": 1e12, "G": 1e9, "M": 1e6, "K": 1e3, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?) ?([TGMKmun]?)"
-_LATENCY = re.compile(rf"{_NUMBER}s = \d[\d.]*% latency")
+_LATENCY = re.compile(rf"(?<![\w.]){_NUMBER}s = \d[\d.]*% latency")
 # `(0): Linear(…` inside a model, `Model(` at its top; some brackets end on another line.
 _MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
 # Of another module, behind a line or cut off; and of a total without its name, or a name alone.
 _PART = re.compile(r"\(\w{1,200}\): [A-Za-z_]\w*\(|^ *\(\w*$|^ *[^(\s]*: [A-Z]\w*\($")
 _NAMELESS = re.compile(
     rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$"
-    r"|^(?:fw?|bw?|st?e?|ite?|pa?r?a?m?)$|^[^a-zA-Z]*: +\S"
+    r"|^\S*\d\S*: {2,}\d|^(?:fw?|bw?|st?e?|ite?|pa?r?a?m?)$|^[^a-zA-Z]*: +\S"
 )
 _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
 _ENDS = re.compile(r"^-{20,}\s*$", re.M)

@@ -281,7 +281,8 @@ def _check_metrics(meta: _Data, odd: Counter[str]) -> None:
     listed = {summary[0] for summary in _list_summaries(meta)}
     wanted = {f"{name} {unit}" for names in _WEIGHTS.values() for name in names for unit in _UNITS}
     odd["metrics whose names are damaged"] += count_misspelt(listed, wanted) + sum(
-        any(is_rest(name, known) for known in wanted) for name in listed - wanted
+        not name.isprintable() or any(is_rest(name, known) for known in wanted)
+        for name in listed - wanted
     )
     odd["metrics without a sum"] += len(listed & wanted - {*_name_metrics(meta)})
 
