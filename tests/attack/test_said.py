@@ -144,6 +144,8 @@ KEPT: tuple[tuple[str, bytes, bytes], ...] = (
     ("gpu_burn", b"\tSummary at:   Thu Mar 10 19:21:19 UTC 2022", b""),
     ("gpu_burn", b"Summary at:   Thu Mar 10 19:21:19", b"Suomary at:   Thu Mar 10 19:21:19"),
     ("amd_smi", b"1180,850", b"118-,850"),
+    ("amd_smi", b"1789515525,1,0", b"1789515525,,0"),
+    ("nvidia_smi_text", b"Used GPU Memory               : 300", b"Used GPU Memnry               : 300"),
     ("unitrace_chrome", b'{ "traceEvents":[\n', b'{ "trac\n'),
 )  # fmt: skip
 
@@ -248,6 +250,10 @@ MADE: tuple[tuple[str, str, str, str], ...] = (
     ("a.stacks", stacks.FORMATS["unitrace_stalls"], '"gemm, big"', '"gemm,1e999'),
     ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "-1"),
     ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "x"),
+    ("a.stacks", stacks.FORMATS["rocprof_pc"],
+     '"ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT"', ""),
+    ("bench.json", json.dumps(served.BENCH), 'throughput": 1.0, "output_throughput": 2.5, "input',
+     ""),
     ("sglang.log", served.SGLANG_LOG, " Decode batch. #running-req: 18, #token: 16384, token usage:"
      " 0.71, #retracted-req: 2, cuda graph: True, gen throughput (token/s): 2520.18, #queue-req: 3",
      " Decode ba"),
@@ -402,6 +408,8 @@ def test_moments_that_no_clock_has(tmp_path: Path, moment: str) -> None:
         ('"counters": [{"id"', '"counters": [{"if"'),
         ('"memory_copy"', '"py"'),
         ('"agents"', '"agen"'),
+        ('p": 500, "end_timestamp": 900}, {"kind": 1, "opera', ""),  # two calls in one
+        (', "end_timestamp": 900}, {"kind": 1', ""),
     ],
 )
 def test_of_json_of_rocprofv3(tmp_path: Path, old: str, new: str) -> None:

@@ -216,7 +216,10 @@ def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> b
             if 2 < head < len(begin) and head < len(word) <= head + common:
                 # A word of its own has its parts meet at a mark or a capital: `code_object_id`.
                 seams = range(max(len(word) - common, 1), head + 1)
-                if not any("_" in word[at - 1 : at + 1] or word[at].isupper() for at in seams):
+                # Two marks in a row are none of its own: `request__lens`.
+                if "__" in word or not any(
+                    "_" in word[at - 1 : at + 1] or word[at].isupper() for at in seams
+                ):
                     return True
     return False
 

@@ -78,6 +78,8 @@ def _list_samples(text: str, source: Source) -> Iterator[Sample]:
             sample = make_sample(kernel, comment, instruction, None, issued, reason)
             # The source's line and whether the wave issued are there, or are nothing, or damaged.
             is_odd = bool(comment and not _PLACE.match(comment)) or issued not in (None, "0", "1")
+            # Of a wave that waits the reason is there, where reasons are.
+            is_odd |= issued == "0" and reason == ""
             yield from [(None, None)] * is_odd
             yield sample
     except csv.Error as error:

@@ -44,6 +44,8 @@ _CALLS = (
     "hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api", "ompt",
     "scratch_memory",
 )  # fmt: skip
+_ONCE = ("thread_id", "start_timestamp", "end_timestamp")  # in each record
+_MOST_JOINED = 3  # ours: what stands elsewhere more often does so by the tool
 _READ = {*_CALLS, "kernel_dispatch", "memory_copy", "memory_allocation"}
 _ALLOCATIONS = {"ALLOCATE": ("ALLOC", "REAL"), "FREE": ("FREE", "REAL")}
 _ALLOCATIONS |= {"VMEM_ALLOCATE": ("ALLOC", "VIRTUAL"), "VMEM_FREE": ("FREE", "VIRTUAL")}
@@ -76,7 +78,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         samples = (sample for process in processes for sample in process.list_samples())
         weights, bad = count_samples(samples, trie)
         quality += note_bad_lines(bad, "sample")
-        quality += _note_lost(sum(process.count_lost() for process in processes))
+        joined = max(_count_joined(text, processes, name) for name in _ONCE)
+        quality += _note_lost(joined + sum(process.count_lost() for process in processes))
         imported = _rocm.build_tables(
             _unite(processes), Recording("rocprofv3", host=_find_host(processes, options)), quality
         )
@@ -98,6 +101,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
             hint="Record them:  rocprofv3 --sys-trace -- PROGRAM",
         )
     return imported
+
+
+def _count_joined(text: str, processes: list[_Process], name: str) -> int:
+    """How many records have a name twice: they are two, of which a part between them is gone."""
+    twice = text.count(f'"{name}"') - sum(process.count_named(name) for process in processes)
+    return twice if 0 < twice <= _MOST_JOINED else 0
 
 
 def _note_lost(count: int) -> list[Quality]:
@@ -202,6 +211,12 @@ class _Process:
         known = self._name_counters()
         records = [r for one in self._list_collected() for r in _dicts(one.get("records"))]
         return misplaced + nowhere + sum(_handle(r, "counter_id") not in known for r in records)
+
+    def count_named(self, name: str) -> int:
+        """How many records have something of this name."""
+        data = [_dict(one.get("dispatch_data")) for one in self._list_collected()]
+        records = [r for group in self._records.values() for r in _dicts(group)]
+        return sum(name in one for one in (*data, *records))
 
     def _name_counters(self) -> dict[int | None, Any]:
         counters = _dicts(self._tool.get("counters"))

@@ -113,7 +113,7 @@ def _read_lines(text: str, quality: list[Quality]) -> tuple[pl.DataFrame, dict[s
         for name in rows.columns
         if name not in _NO_SAMPLES
     }
-    return rows.filter(pl.col("gpu") != "gpu"), columns
+    return rows.filter(pl.col("gpu").fill_null("") != "gpu"), columns
 
 
 def _read_objects(text: str, quality: list[Quality]) -> tuple[pl.DataFrame, dict[str, Cell]]:

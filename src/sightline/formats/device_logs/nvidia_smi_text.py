@@ -83,7 +83,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for place, (bus, lines) in enumerate(gpus):
             moment = number * 10**9 if at is None else at
             bad += sum(map(_is_damaged, lines)) + _count_empty_groups(lines)
-            bad += _count_lost_reasons(lines)
+            bad += _count_lost_reasons(lines) + _count_lost_memory(lines)
             device, values = _read_gpu(bus, place, lines, moment, samples)
             if (failure := describe_failure(values)) is not None:
                 lost.append(Lost(moment, device, *failure))
@@ -138,6 +138,12 @@ def _count_lost_reasons(lines: list[str]) -> int:
     told = list(_list_lines(lines))
     states = [one for one in told if one.value in ("Active", "Not Active") and one.groups]
     return sum(is_reason(one.name) and not _REASONS & {*one.groups} for one in states)
+
+
+def _count_lost_memory(lines: list[str]) -> int:
+    """How many processes do not say what memory they use, as each does."""
+    names = [one.name for one in _list_lines(lines) if "Processes" in one.groups]
+    return max(names.count("Process ID") - names.count("Used GPU Memory"), 0)
 
 
 def _list_lines(lines: list[str]) -> Iterator[_Line]:
