@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -28,6 +29,7 @@ from formats import test_nvprof_csv as nvprof
 from formats import test_slurm as slurm
 from formats import test_stack_formats as stacks
 from formats import test_torch_memory as memory
+from sightline.core.model import mpi_file
 from sightline.errors import DamagedError
 from sightline.formats.hpc.otf2.reading import _check
 from support import profiled, served
@@ -145,7 +147,8 @@ KEPT: tuple[tuple[str, bytes, bytes], ...] = (
     ("gpu_burn", b"Summary at:   Thu Mar 10 19:21:19", b"Suomary at:   Thu Mar 10 19:21:19"),
     ("amd_smi", b"1180,850", b"118-,850"),
     ("amd_smi", b"1789515525,1,0", b"1789515525,,0"),
-    ("nvidia_smi_text", b"Used GPU Memory               : 300", b"Used GPU Memnry               : 300"),
+    ("nvidia_smi_text", b"Used GPU Memory               : 300",
+     b"Used GPU Memnry               : 300"),
     ("unitrace_chrome", b'{ "traceEvents":[\n', b'{ "trac\n'),
 )  # fmt: skip
 
@@ -511,3 +514,14 @@ def test_a_watch_that_makes_polars_panic(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(pl.LazyFrame, "collect", panic)
     with pytest.raises(DamagedError, match="assertion failed"):
         losses.read_answer(whole)
+
+
+def test_a_record_of_mpi_of_zeros(tmp_path: Path) -> None:
+    """What is left of a message's record is no call that communicates nothing."""
+    (whole,) = (WHOLE / "sightline_mpi").iterdir()
+    data = bytearray(whole.read_bytes())
+    at = mpi_file.HEADER_BYTES + 2 * mpi_file.RECORD_BYTES
+    record = np.frombuffer(data, np.dtype(list(mpi_file.FIELDS)), 1, at)
+    record["routine"] = record["what"] = 0
+    (tmp_path / whole.name).write_bytes(data)
+    assert_said(whole, tmp_path / whole.name)

@@ -842,7 +842,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a file that starts with SIGHTLINE-MPI',
         suffixes=('.mpi',),
-        version=1,
+        version=2,
         source='src/sightline/core/model/mpi_file.py',
     ),
     Importer(
