@@ -142,7 +142,7 @@ public:
 
     // kNoRow where there is none.
     uint32_t of(int64_t id) {
-        if (id >> kShift != last_number_) {
+        if (last_ == nullptr || id >> kShift != last_number_) {  // none: all ids are null
             const auto found = parts_.find(id >> kShift);
             if (found == parts_.end()) return kNoRow;
             last_number_ = found->first;

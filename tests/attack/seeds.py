@@ -172,7 +172,7 @@ def write_seeds(folder: Path) -> list[Seed]:
         seeds.append(Seed(f"rocpd_{version}", path))
     path = folder / "kernels.csv"
     with path.open("w", newline="") as file:
-        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(_list_ncu_rows())
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows(list_ncu_rows())
     seeds.append(Seed("ncu_csv", path))
     path = folder / "nvprof.csv"
     path.write_text(nvprof.GPU + nvprof.API)
@@ -282,7 +282,8 @@ def _write_jobs(folder: Path) -> list[Seed]:
     ]
 
 
-def _list_ncu_rows() -> list[list[str]]:
+def list_ncu_rows() -> list[list[str]]:
+    """Lines of a table of ncu's: its header, and a metric of each kernel."""
     metric = ["Speed Of Light", "Duration", "us", "12.5", "", "", "", "", ""]
     return [ncu_csv.LONG, *([*ncu_csv.kernel(n), *metric] for n in range(5))]
 

@@ -145,3 +145,17 @@ def test_what_is_no_history(sample: Sample, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         add_run(tmp_path / "file", sample, {}, 1)
+
+
+def test_a_file_that_makes_polars_panic(
+    sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is no Exception: a page's length that is another one ended the command with 3."""
+
+    def panic(*_: object, **__: object) -> None:
+        raise pl.exceptions.PanicException("assertion failed: offset + length <= self.length")
+
+    add_run(tmp_path, sample, {}, 1)
+    monkeypatch.setattr(pl.LazyFrame, "collect", panic)
+    with pytest.raises(InputError, match="cannot read the history"):
+        read_runs(tmp_path, {})

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from sightline.core.model.declare import Quality
-from sightline.formats._text_damage import is_near_name, note_names
+from sightline.formats._text_damage import is_near_name, is_rest, note_names
 
 _MOST_SHAPES = 10_000  # of objects in which a name is missing: more are another format
 _MOST_NAMES = 200  # of an object that is looked at: others are maps, whose names are free
@@ -59,7 +59,7 @@ class AskedNames:
             for word in shape:
                 if word in self.asked:
                     continue
-                near = next((m for m in missing if is_near_name(word, m)), None)
+                near = next((m for m in missing if is_near_name(word, m) or is_rest(word, m)), None)
                 if near is not None:
                     found[word, near] += self.missed[shape, near]
         return sum(count for count in found.values() if count <= _MOST_TIMES)

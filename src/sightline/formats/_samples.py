@@ -91,7 +91,10 @@ class Samples:
             self._silent += 1
             return False
         if found is None or not math.isfinite(found[0]):
-            self._odd[peer] += self._is_odd(str(text))
+            # Where the unit is known, it is a number, though nothing else of its name is one.
+            is_broken = unit != "" and _BROKEN_DIGITS.match(str(text).strip()) is not None
+            self._silent += is_broken
+            self._odd[peer] += not is_broken and self._is_odd(str(text))
             return False
         self._read.add(peer)
         value, own = found
@@ -312,7 +315,8 @@ _BROKEN = re.compile(
     r"(?:[MG]Hz|[KMG]i?B|[mk]?W|C|V|mV|%|J)$",
     re.ASCII,
 )
-_DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*$", re.ASCII)  # a word with a digit, and no list
+_BROKEN_DIGITS = re.compile(r"^(?=\S*\d)[\d.]*[^\d\s,]?[\d.]*$", re.ASCII)
+_DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*-?$", re.ASCII)  # a word with a digit, and no list
 _SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
 

@@ -216,7 +216,10 @@ def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> b
             if 2 < head < len(begin) and head < len(word) <= head + common:
                 # A word of its own has its parts meet at a mark or a capital: `code_object_id`.
                 seams = range(max(len(word) - common, 1), head + 1)
-                if not any("_" in word[at - 1 : at + 1] or word[at].isupper() for at in seams):
+                # Two marks in a row are none of its own: `request__lens`.
+                if "__" in word or not any(
+                    "_" in word[at - 1 : at + 1] or word[at].isupper() for at in seams
+                ):
                     return True
     return False
 
@@ -243,6 +246,15 @@ def is_near_name(word: str, name: str) -> bool:
     if not places or longer[places[0]].isdigit():
         return False
     return longer is name or len(places) > 1
+
+
+def is_rest(word: str, name: str) -> bool:
+    """Whether a name is what is left of another one's end or beginning, cut within a word."""
+    if not 0 < len(word) < len(name) or len(name) < _LEAST_KEY:
+        return False
+    if name.endswith(word):
+        return word[0].isalpha() and name[-len(word) - 1].isalpha()
+    return name.startswith(word) and word[-1].isalpha() and name[len(word)].isalpha()
 
 
 def _count_common(one: str, other: str) -> int:

@@ -25,6 +25,7 @@ import polars as pl
 from sightline.compare.fingerprint import parse_fingerprint, write_fingerprint
 from sightline.compare.sample import Sample
 from sightline.core.algebra.change_points import find_changes
+from sightline.core.model.store import READ_FAILURES
 from sightline.errors import InputError, MissingDataError, RequestError
 
 SCHEMA = "sightline-history/1"
@@ -272,7 +273,7 @@ def _read(
         rows = pl.scan_parquet(files, glob=False)
         try:
             found = (rows if wanted is None else rows.filter(wanted)).select(columns).collect()
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except READ_FAILURES as error:
             # Somebody may have merged files in the meantime.
             if attempt + 1 < _RETRIES and not all(file.exists() for file in files):
                 continue
@@ -310,7 +311,7 @@ def _merge_files(folder: Path, many_files: int, large_runs: int) -> None:
     if len(files) <= many_files:
         return
     # Somebody else may merge the same files at this moment: then it is done.
-    with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+    with contextlib.suppress(*READ_FAILURES):
         rows = pl.concat([pl.read_parquet(f) for f in files])
         rows = rows.unique(maintain_order=True)
         ids = rows.get_column("run_id").unique().sort()

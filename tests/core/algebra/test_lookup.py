@@ -64,6 +64,12 @@ def test_missing_ids_are_not_found_and_find_nothing() -> None:
     assert find_rows(known, asked).to_list() == [None, 2, 0, None]
 
 
+def test_nothing_is_found_where_all_ids_are_missing() -> None:
+    """Of a damaged table; the process once ended there."""
+    known, asked = pl.Series([None, None], dtype=pl.Int64), pl.Series([0, 5, None])
+    assert find_rows(known, asked).to_list() == [None, None, None]
+
+
 @given(ids)
 def test_rows_are_taken_with_nulls_where_there_is_none(known):
     frame = pl.DataFrame({"id": pl.Series(known, dtype=pl.Int64)})

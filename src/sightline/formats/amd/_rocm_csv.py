@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import polars as pl
@@ -13,6 +13,7 @@ from sightline.core.model.source import WHOLE_BYTES, Source, read_intact
 from sightline.core.units import format_bytes
 from sightline.errors import DamagedError
 from sightline.formats._samples import note_ragged_lines
+from sightline.formats._text_damage import note_foreign_bytes
 
 # Of larger files, lines are not counted cell by cell, which takes a second for 100 MB.
 _CHECKED_BYTES = 64 << 20
@@ -52,6 +53,7 @@ def read_table(
     notes += _compare_lengths(data, source.path.name)
     if len(data) <= _CHECKED_BYTES:
         notes += note_ragged_lines(data.decode("utf-8", "replace"))
+        notes += note_foreign_bytes(data)
     notes += _note_odd_cells(rows, is_number, source.path.name)
     is_blank = rows.select(pl.all_horizontal(pl.all().is_null())).to_series()
     return rows.filter(~is_blank) if is_blank.any() else rows
@@ -66,12 +68,16 @@ def _note_odd_cells(
     return note_odd_numbers(rows, [c for c in rows.columns if is_number(c)], name)
 
 
-def note_odd_numbers(rows: pl.DataFrame, columns: Iterable[str], name: str) -> list[Quality]:
-    """The same of columns that are named."""
+def note_odd_numbers(
+    rows: pl.DataFrame, columns: Iterable[str], name: str, whole: Collection[str] = ()
+) -> list[Quality]:
+    """The same of columns that are named, of which some have whole numbers alone."""
     odd = 0
     for column in columns:
         cells = rows.get_column(column)
-        numbers = int(cells.cast(pl.Float64, strict=False).is_finite().sum())
+        dtype = pl.Int64() if column in whole else pl.Float64()
+        read = cells.cast(dtype, strict=False)
+        numbers = int((read.is_finite() & ((read >= 0) | (column not in whole))).sum())
         there = cells.len() if numbers else cells.len() - cells.null_count()
         odd += there - numbers
     text = f"{name}: cells of numbers are not numbers: they are left out"

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="SQLite with tables such as compute_kernel_metric_value",
     suffixes=(".db",),
-    version=4,
+    version=5,
     source="https://rocm.docs.amd.com/projects/rocprofiler-compute",
 )
 
@@ -121,7 +121,12 @@ def _text(value: Any) -> str | None:
 
 
 def _typed(frame: pl.DataFrame, dtypes: dict[str, Any]) -> pl.DataFrame:
-    return frame.with_columns(pl.col(c).cast(t, strict=False) for c, t in dtypes.items())
+    """The frame with columns of these types: null what is none, as 1.5 among whole numbers."""
+    wrong = [c for c, t in dtypes.items() if t == pl.Int64 and frame.get_column(c).dtype.is_float()]
+    whole = [pl.when(pl.col(c) == pl.col(c).floor()).then(pl.col(c)).alias(c) for c in wrong]
+    return frame.with_columns(whole).with_columns(
+        pl.col(c).cast(t, strict=False) for c, t in dtypes.items()
+    )
 
 
 def _read_machine(db: SqliteFile, notes: list[Quality]) -> tuple[dict[str, Any], str | None]:

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Sample_Timestamp, Exec_Mask, Dispatch_Id",
     suffixes=(".csv",),
-    version=6,
+    version=7,
     source=SOURCE,
 )
 
@@ -49,7 +49,8 @@ _COLUMNS = (
     "Sample_Timestamp", "Exec_Mask", "Dispatch_Id", "Instruction", "Instruction_Comment",
     "Correlation_Id", "Wave_Issued_Instruction", *_STOCHASTIC,
 )  # fmt: skip
-_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^[^:]*$", re.DOTALL)
+# A file and its line, or a file or mark alone; a word or a number is none.
+_PLACE = re.compile(r"^.*:(?:\d+|\?)(?: \(.*\))?$|^(?!-?[\d.]+$)[^:]*[/.?\[][^:]*$", re.DOTALL)
 
 
 def _list_samples(text: str, source: Source) -> Iterator[Sample]:
@@ -77,6 +78,8 @@ def _list_samples(text: str, source: Source) -> Iterator[Sample]:
             sample = make_sample(kernel, comment, instruction, None, issued, reason)
             # The source's line and whether the wave issued are there, or are nothing, or damaged.
             is_odd = bool(comment and not _PLACE.match(comment)) or issued not in (None, "0", "1")
+            # Of a wave that waits the reason is there, where reasons are.
+            is_odd |= issued == "0" and reason == ""
             yield from [(None, None)] * is_odd
             yield sample
     except csv.Error as error:

@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=8,
+    version=9,
     source=_rocm.SOURCE,
 )
 
@@ -61,6 +61,7 @@ for _kind in ("dispatches", "copies", "allocations", "regions", "scratch"):
     _TEXTS[_kind] += ("Start_Timestamp", "End_Timestamp")
 # Columns in which each row has a number.
 _COUNTED = ("Start_Timestamp", "End_Timestamp", "Counter_Value", "Allocation_Size")
+_WHOLE = ("Start_Timestamp", "End_Timestamp", "Allocation_Size")
 _TIMED = {"start_ns": "Start_Timestamp", "end_ns": "End_Timestamp"}
 _PLACED = _TIMED | {
     "pid": "Process_Id",
@@ -115,7 +116,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             frame = frame.with_columns(pl.lit(None, pl.String).alias(c) for c in lacking)
         notes += note_names(count_misspelt(frame.columns, _COUNTED))
         counted = [c for c in _COUNTED if c in frame.columns]
-        notes += note_odd_numbers(frame, counted, path.name)
+        notes += note_odd_numbers(frame, counted, path.name, _WHOLE)
         if kind == "agents":
             notes += _note_odd_agents(frame)
         if "Process_Id" not in frame.columns:  # it is in the file's name, unless that was chosen

@@ -7,6 +7,7 @@ One document holds one process or more. Records name their kind and operation by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,15 +30,23 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JSON that begins with rocprofiler-sdk-tool",
     suffixes=(".json",),
-    version=5,
+    version=6,
     source=_rocm.SOURCE,
 )
 
 _GPU = 2  # rocprofiler_agent_type_t
+# Kinds of records that are read, by `strings`: what else is of them is under a damaged name.
+_KINDS = re.compile(
+    r"^(?:KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY"
+    r"|(?:HIP|HSA|MARKER|RCCL|ROCDECODE|ROCJPEG)_\w*API)$"
+)
 _CALLS = (
     "hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api", "ompt",
     "scratch_memory",
 )  # fmt: skip
+_ONCE = ("thread_id", "start_timestamp", "end_timestamp")  # in each record
+_MOST_JOINED = 3  # ours: what stands elsewhere more often does so by the tool
+_READ = {*_CALLS, "kernel_dispatch", "memory_copy", "memory_allocation"}
 _ALLOCATIONS = {"ALLOCATE": ("ALLOC", "REAL"), "FREE": ("FREE", "REAL")}
 _ALLOCATIONS |= {"VMEM_ALLOCATE": ("ALLOC", "VIRTUAL"), "VMEM_FREE": ("FREE", "VIRTUAL")}
 
@@ -69,6 +78,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         samples = (sample for process in processes for sample in process.list_samples())
         weights, bad = count_samples(samples, trie)
         quality += note_bad_lines(bad, "sample")
+        joined = max(_count_joined(text, processes, name) for name in _ONCE)
+        quality += _note_lost(joined + sum(process.count_lost() for process in processes))
         imported = _rocm.build_tables(
             _unite(processes), Recording("rocprofv3", host=_find_host(processes, options)), quality
         )
@@ -90,6 +101,19 @@ def read(source: Source, options: ImportOptions) -> Imported:
             hint="Record them:  rocprofv3 --sys-trace -- PROGRAM",
         )
     return imported
+
+
+def _count_joined(text: str, processes: list[_Process], name: str) -> int:
+    """How many records have a name twice: they are two, of which a part between them is gone."""
+    twice = text.count(f'"{name}"') - sum(process.count_named(name) for process in processes)
+    return twice if 0 < twice <= _MOST_JOINED else 0
+
+
+def _note_lost(count: int) -> list[Quality]:
+    if not count:
+        return []
+    text = "records have no place, or name an agent or a counter that is not there"
+    return [Quality("missing_rows", "warning", text, count)]
 
 
 def _find_host(processes: list[_Process], options: ImportOptions) -> str | None:
@@ -172,6 +196,35 @@ class _Process:
             if (handle := _handle(agent, "id")) is not None
         }
 
+    def count_lost(self) -> int:
+        """Records of kinds that are read, under a name that is not, and those that name nothing."""
+        elsewhere = [
+            record
+            for group, records in self._records.items()
+            if group not in _READ and not group.startswith("pc_sample")
+            for record in _dicts(records)
+        ]
+        misplaced = sum(bool(_KINDS.match(self._name(record)[0] or "")) for record in elsewhere)
+        infos = [_dict(record.get("dispatch_info")) for record in self._list("kernel_dispatch")]
+        handles = [_handle(info, "agent_id") for info in infos if "agent_id" in info]
+        nowhere = sum(handle not in self.gpus for handle in handles)
+        known = self._name_counters()
+        records = [r for one in self._list_collected() for r in _dicts(one.get("records"))]
+        return misplaced + nowhere + sum(_handle(r, "counter_id") not in known for r in records)
+
+    def count_named(self, name: str) -> int:
+        """How many records have something of this name."""
+        data = [_dict(one.get("dispatch_data")) for one in self._list_collected()]
+        records = [r for group in self._records.values() for r in _dicts(group)]
+        return sum(name in one for one in (*data, *records))
+
+    def _name_counters(self) -> dict[int | None, Any]:
+        counters = _dicts(self._tool.get("counters"))
+        return {_handle(counter, "id"): counter.get("name") for counter in counters}
+
+    def _list_collected(self) -> list[Row]:
+        return _dicts(_dict(self._tool.get("callback_records")).get("counter_collection"))
+
     def list_dispatches(self) -> Iterator[Row]:
         """Kernels."""
         for record in self._list("kernel_dispatch"):
@@ -238,12 +291,8 @@ class _Process:
 
     def list_counts(self) -> Iterator[Row]:
         """Values of hardware counters."""
-        names = {
-            _handle(counter, "id"): counter.get("name")
-            for counter in _dicts(self._tool.get("counters"))
-        }
-        collected = _dict(self._tool.get("callback_records")).get("counter_collection")
-        for one in _dicts(collected):
+        names = self._name_counters()
+        for one in self._list_collected():
             data = _dict(one.get("dispatch_data"))
             agent = _handle(_dict(data.get("dispatch_info")), "agent_id")
             for record in _dicts(one.get("records")):
@@ -280,13 +329,16 @@ class _Process:
                 # Index −1: no code object held the address.
                 known = 0 <= at < len(instructions)
                 issued = record.get("wave_issued")
+                reason = _dict(record.get("snapshot")).get("stall_reason")
+                if kind == "pc_sample_stochastic" and not issued and None in (issued, reason):
+                    yield None, None  # which says of each wave whether it waits, and why
                 yield make_sample(
                     str(name or f"[kernel of dispatch {dispatch}]"),
                     str(comments[at]) if 0 <= at < len(comments) else "",
                     str(instructions[at]) if known else "[unknown instruction]",
                     _number(_dict(record.get("pc")).get("code_object_offset")),
                     None if issued is None else str(int(bool(issued))),
-                    _dict(record.get("snapshot")).get("stall_reason"),
+                    reason,
                 )
 
     def _list(self, group: str) -> list[Row]:

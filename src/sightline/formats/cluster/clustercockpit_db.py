@@ -35,7 +35,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a SQLite file with a table job (hpc_user, …) or jobs (meta_json, data_json)",
     suffixes=(".db", ".sqlite", ".sqlite3"),
-    version=4,
+    version=5,
     source="https://github.com/ClusterCockpit/cc-backend/tree/master/pkg/archive",
 )
 

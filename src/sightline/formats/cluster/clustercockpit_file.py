@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
     suffixes=(".json", ".input"),
-    version=4,
+    version=5,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
 )
 

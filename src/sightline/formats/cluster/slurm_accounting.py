@@ -13,6 +13,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_misspelt, note_names
 from sightline.formats.cluster._jobs import JobTables, read_whole, read_word
 from sightline.formats.cluster._jobstats import (
     add_summary,
@@ -45,10 +46,22 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a line of names such as JobID|State|Start|End|AllocTRES, as sacct -P prints it",
     suffixes=(".txt", ".sacct", ".csv", ".psv", ".log"),
-    version=4,
+    version=5,
     source="https://slurm.schedmd.com/sacct.html",
 )
 
+# Names that are looked for, and others of sacct that are nearly one of them (sacct(1), --format).
+_LOOKED_FOR = {
+    "Account", "AdminComment", "AllocCPUS", "AllocNodes", "AllocTRES", "Cluster", "Elapsed",
+    "ElapsedRaw", "End", "ExitCode", "JobIDRaw", "JobName", "NodeList", "Partition", "ReqMem",
+    "ReqTRES", "Start", "State", "Submit", "Timelimit", "TimelimitRaw", "TotalCPU",
+    "TRESUsageInTot", "User",
+}  # fmt: skip
+_OTHERS = {
+    "AllocGRES", "ReqGRES", "AllocCPUs", "ReqCPUS", "ReqNodes", "UserCPU", "SystemCPU",
+    "TRESUsageInMax", "TRESUsageInAve", "TRESUsageInMin", "TRESUsageOutTot", "SubmitLine",
+    "SystemComment", "DerivedExitCode",
+}  # fmt: skip
 _LINES_OF_A_RECORD = 400  # a script in a comment is longer than any comment that people write
 _Row = dict[str, str]
 
@@ -62,6 +75,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not tables.rows["jobs"]:
         raise DamagedError(f"cannot read {source.given}", why="no line of it is a whole job")
     quality += note_bad_lines(bad, "jobs or steps")
+    quality += note_names(count_misspelt(records[0], _LOOKED_FOR, _OTHERS))
     quality += note_damaged_summaries(damaged)
     return Imported(tables.tables(), Recording("sacct", of_host=True), [*quality, NO_ZONE])
 

@@ -40,12 +40,13 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobs": [{"job_id": …, "association": …}]}, as sacct --json prints it',
     suffixes=(".json",),
-    version=4,
+    version=5,
     source="https://slurm.schedmd.com/rest_api.html",
 )
 
 _MIB = 1 << 20
 _STEPS = 10_000
+_TEXTS = ("account", "cluster", "name", "partition", "user")  # of a job
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -65,6 +66,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if not isinstance(job, dict) or read_whole(job.get("job_id")) is None:
             bad += 1
         else:
+            # A text that is an object has taken up what stood behind it.
+            bad += any(isinstance(job.get(name), dict | list) for name in _TEXTS)
             damaged += _add_job(tables, job)
     for node in nodes:
         host = isinstance(node, dict) and tables.name("node", node.get("name"))

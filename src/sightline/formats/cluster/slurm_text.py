@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
     suffixes=(".txt", ".log", ".out"),
-    version=4,
+    version=5,
     source="https://slurm.schedmd.com/scontrol.html",
 )
 
@@ -104,8 +104,8 @@ def _count_odd_lines(text: str) -> int:
     lines = text.splitlines()
     for line, below in pairwise([*lines, ""]):
         # What is left of a block's first line: its fields stand below.
-        is_head = bool(line) and line[0].isalpha() and re.match(r" {2,}\w+=", below) is not None
-        count += is_head and "=" not in line
+        is_head = bool(line) and line[0].isalnum() and re.match(r" {2,}\w+=", below) is not None
+        count += is_head and "=" not in line.split()[0]
         begins = line.startswith(("JobId=", "NodeName="))
         # Lines of a block are indented, and a blank one stands behind the last.
         count += is_within and bool(line) and line[0] != " " and not begins and "=" in line

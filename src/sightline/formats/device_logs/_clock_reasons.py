@@ -14,6 +14,11 @@ _BITS = {
 }  # fmt: skip
 
 
+def is_reason(name: str) -> bool:
+    """Whether it is a reason's name."""
+    return re.sub(r"\W+", "_", name.lower()) in _BITS
+
+
 def combine_reasons(told: Iterable[tuple[str, str | None]]) -> float | None:
     """The bits of the reasons that are Active; None where none is said to be, or not to be."""
     known = [

@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header with all_smi_version, or objects with schema, timestamp, hostname, gpus",
     suffixes=(".ndjson", ".ndjson.zst", ".ndjson.gz", ".json"),
-    version=3,
+    version=4,
     source="https://github.com/lablup/all-smi/tree/main/src/record",
 )
 
@@ -149,6 +149,7 @@ def _add_reading(
                 )
                 _add(samples, one, fields, at, None, f"host {host}, {place}" if host else place)
     for process in _list(reading.get("processes")):
+        bad += isinstance(process, dict) and not isinstance(process.get("uses_gpu"), bool)
         if isinstance(process, dict) and process.get("uses_gpu") is True:
             own = samples.devices.get(str(process.get("device_uuid")))
             _add(

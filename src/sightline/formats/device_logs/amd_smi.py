@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp,gpu,gfx_activity, or objects with gpu, usage, power",
     suffixes=(".csv", ".json", ".txt", ".log"),
-    version=3,
+    version=4,
     source="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 
@@ -113,7 +113,7 @@ def _read_lines(text: str, quality: list[Quality]) -> tuple[pl.DataFrame, dict[s
         for name in rows.columns
         if name not in _NO_SAMPLES
     }
-    return rows.filter(pl.col("gpu") != "gpu"), columns
+    return rows.filter(pl.col("gpu").fill_null("") != "gpu"), columns
 
 
 def _read_objects(text: str, quality: list[Quality]) -> tuple[pl.DataFrame, dict[str, Cell]]:

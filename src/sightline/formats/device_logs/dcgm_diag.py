@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="an object with DCGM Diagnostic, or a table with Diagnostic and Result",
     suffixes=(".json", ".txt", ".log"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html",
 )
 
@@ -113,6 +113,7 @@ def _list_rows(text: str, bad: list[str]) -> Iterator[CheckEvent]:
             listed = (result[2] or "").strip()
             if (
                 (result[3] or "").startswith(("- GPU", ","))
+                or re.match(r"- \S+ \d", result[3] or "")  # a list of what is no GPU
                 or listed[-1:] == ","
                 or (listed[:1] == "," or ", ," in listed)
             ):

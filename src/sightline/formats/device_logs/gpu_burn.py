@@ -7,6 +7,7 @@ what stands last before a summary is its reading.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
@@ -21,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as 50.0%  proc'd: 2261 (7150 Gflop/s)   errors: 0   temps: 38 C",
     suffixes=(".log", ".txt"),
-    version=4,
+    version=5,
     source="https://github.com/wilicc/gpu-burn",
 )
 
@@ -46,7 +47,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
     last: re.Match[str] | None = None
     timed, rounds, bad = False, 0, 0
     # Lines are written over each other: splitlines cuts at carriage returns, too.
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    if text.endswith("\r"):  # which begins each line of progress
+        said = "the log ends where a line of progress begins: what followed is missing"
+        quality.append(Quality("open_end", "info", said))
+    bad += _count_unsummed(text.split("\n"))
+    for line in text.splitlines():
         name = _NAME.match(line)
         if name is not None:
             samples.names[int(name[1])] = name[2]
@@ -71,6 +77,17 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality += [*note_bad_lines(bad, "reading of gpu_burn"), *samples.note_gaps()]
     quality.append(note_zone() if timed else note_no_times(1))
     return Imported(samples.tables("nvidia"), Recording("gpu_burn"), quality)
+
+
+def _count_unsummed(lines: list[str]) -> int:
+    """How many readings end their line without a summary below, though it is not the last one.
+
+    A reading is written over by the next, unless a summary or the end of the test follows.
+    """
+    return sum(
+        bool(_READING.search(line)) and not below.startswith(("\tSummary", "Killing"))
+        for line, below in pairwise(lines)
+    )
 
 
 def _count_values(reading: re.Match[str]) -> int | None:

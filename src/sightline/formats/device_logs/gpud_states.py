@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a list of objects with component and states, or component and events",
     suffixes=(".json",),
-    version=4,
+    version=5,
     source="https://github.com/leptonai/gpud",
 )
 

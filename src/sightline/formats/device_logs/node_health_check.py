@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as ERROR:  nhc:  Health check failed:  check_gpu_count: …",
     suffixes=(".log", ".txt", ".out"),
-    version=5,
+    version=6,
     source="https://github.com/Azure/azurehpc-health-checks",
 )
 
@@ -60,7 +60,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 )
             )
         else:
-            bad += bool(_LOOKS.search(line)) or count_cut([line], _HEADS) > 0
+            bad += bool(_LOOKS.search(line)) or count_cut([line], _HEADS, least=1) > 0
     if not events:
         raise DamagedError(f"cannot read {source.given}", why="no check in it passed or failed")
     quality += [note_no_times(0), *note_bad_lines(bad, "verdict of a check")]

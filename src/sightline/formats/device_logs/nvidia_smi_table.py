@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04",
     suffixes=(".txt", ".log", ".out"),
-    version=5,
+    version=6,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -61,6 +61,7 @@ _MIG = re.compile(
 # By the names that `--query-gpu` has for them.
 _BOARD_NAMES = ("fan.speed", "temperature.gpu", "power.draw", "power.limit")
 _MEMORY_NAMES = ("memory.used", "memory.total")
+_LEAST_WIDTH = 40  # of a table, which has 79 characters or more
 _UTILIZATION = "utilization.gpu"
 _ECC = "ecc.errors.uncorrected.volatile.total"
 
@@ -127,6 +128,7 @@ def _read_table(lines: list[str], at: int, samples: Samples, lost: list[Lost]) -
         elif line is not second:
             # A row, though damaged: a number behind its edge, or no edge at its end.
             bad += bool(_ROW.match(line)) or (line.startswith(("|", "+")) and line[-1:] not in "|+")
+            bad += line[:1] in ("|", "+") and len(line) < _LEAST_WIDTH
     return found, bad
 
 

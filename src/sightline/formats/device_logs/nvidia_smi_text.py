@@ -14,7 +14,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_no_times, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats.device_logs._clock_reasons import combine_reasons
+from sightline.formats.device_logs._clock_reasons import combine_reasons, is_reason
 from sightline.formats.device_logs._lost import (
     Lost,
     describe_fabric,
@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=6,
+    version=7,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 
@@ -83,6 +83,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for place, (bus, lines) in enumerate(gpus):
             moment = number * 10**9 if at is None else at
             bad += sum(map(_is_damaged, lines)) + _count_empty_groups(lines)
+            bad += _count_lost_reasons(lines) + _count_lost_memory(lines)
             device, values = _read_gpu(bus, place, lines, moment, samples)
             if (failure := describe_failure(values)) is not None:
                 lost.append(Lost(moment, device, *failure))
@@ -116,9 +117,10 @@ def _is_damaged(line: str) -> bool:
     name, colon, value = line.partition(" : ")
     if not colon:  # the value of a name is cut off, or the line is a group's
         is_group = line.isascii() and ": " not in line and not _VALUE_ALONE.match(line)
-        return not is_group or line.endswith(("  ", " :")) or line.isspace()
-    # Values stand in one column, behind blanks; a second one in a line is another line's.
-    return len(name) < _VALUES_AT or "   : " in value
+        return not is_group or line.endswith(("  ", " :")) or line.isspace() or "  :" in line
+    # Values stand in one column, behind blanks; a second one in a line is another line's. Where
+    # there is no value, nvidia-smi writes N/A.
+    return len(name) < _VALUES_AT or "   " in value.strip() or not value.strip()
 
 
 def _count_empty_groups(lines: list[str]) -> int:
@@ -129,6 +131,19 @@ def _count_empty_groups(lines: list[str]) -> int:
         below <= depth and ":" not in line
         for line, depth, below in zip(told, depths, depths[1:], strict=False)
     )
+
+
+def _count_lost_reasons(lines: list[str]) -> int:
+    """How many reasons for a clock are of no group of reasons, whose name is damaged."""
+    told = list(_list_lines(lines))
+    states = [one for one in told if one.value in ("Active", "Not Active") and one.groups]
+    return sum(is_reason(one.name) and not _REASONS & {*one.groups} for one in states)
+
+
+def _count_lost_memory(lines: list[str]) -> int:
+    """How many processes do not say what memory they use, as each does."""
+    names = [one.name for one in _list_lines(lines) if "Processes" in one.groups]
+    return max(names.count("Process ID") - names.count("Used GPU Memory"), 0)
 
 
 def _list_lines(lines: list[str]) -> Iterator[_Line]:

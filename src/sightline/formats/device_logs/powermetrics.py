@@ -7,13 +7,14 @@ The heading's time is of the second; samples within one second follow each other
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
-from sightline.formats._text_damage import count_cut
+from sightline.formats._text_damage import count_cut, is_nearly
 
 IMPORTER = Importer(
     name="powermetrics",
@@ -22,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="*** Sampled system activity (Fri Nov 10 12:37:08 2023 +0100) (104.51ms elapsed)",
     suffixes=(".txt", ".log"),
-    version=4,
+    version=5,
     source="powermetrics(1)",
 )
 
@@ -41,6 +42,7 @@ _OTHERS = re.compile(
 _VALUES = ("Power:", "HW active frequency:", "HW active residency:", "frequency:",
            "idle residency:", "active residency:")  # fmt: skip
 _PARTS = ("GPU", "CPU", "CPU 0", "ANE", "DRAM", "Package", "E-Cluster", "P-Cluster", "P0-Cluster")
+_PART = re.compile(r"(?:GPU|CPU|ANE|DRAM|Package|[A-Z]\d*-Cluster)(?: \d+)?")
 _HEADS = [f"{part} {value}" for part in _PARTS for value in _VALUES]
 # A value, and the next line behind it.
 _JOINED = re.compile(r"(?:%|mW|MHz|\*\*\*)(?:GPU|CPU|ANE|DRAM|Package|[EP]\d?-Cluster) ")
@@ -56,6 +58,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     end: int | None = None
     bad = 0
     others: list[str] = []
+    series: list[Counter[str]] = []  # of each sample, what it has values of
     for line in read_text(source, quality).splitlines():
         head = _HEAD.match(line)
         if head is not None:
@@ -69,6 +72,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             else:
                 end = told
             begin = None if end is None else end - length
+            series.append(Counter())
             bad += told is None or not _is_number(head[2])
         elif end is None:
             bad += _is_value(line.strip()) or bool(_LOOKS_HEAD.search(line))
@@ -76,12 +80,39 @@ def read(source: Source, options: ImportOptions) -> Imported:
             bad += 1
         elif line and ":" not in line:
             others.append(line)
+        else:
+            bad += _is_damaged_part(line)
+            series[-1].update(_name_values(line))
     if not samples.has_values():
         raise DamagedError(f"cannot read {source.given}", why="no sample of it has a value")
     samples.names[_GPU] = "Apple GPU"
-    bad += count_cut(others, _HEADS, least=1)
+    bad += count_cut(others, _HEADS, least=1) + _count_missing(series)
     quality += [*note_bad_lines(bad, "value of powermetrics"), *samples.note_gaps()]
     return Imported(samples.tables("apple"), Recording("powermetrics"), quality)
+
+
+def _name_values(line: str) -> list[str]:
+    """What stands before a line's value, in which figures are of a part's name."""
+    return [line.partition(":")[0]] if _is_value(line.strip()) else []
+
+
+def _count_missing(series: list[Counter[str]]) -> int:
+    """How many values a sample lacks that all others have: powermetrics prints the same of each."""
+    usual: Counter[str] = Counter()
+    for own in series:
+        usual |= own
+    missing = [usual - own for own in series]
+    lacking = Counter(name for one in missing for name in one)
+    return sum(one[name] for one in missing for name in one if lacking[name] == 1)
+
+
+def _is_damaged_part(line: str) -> bool:
+    """Whether a value is of a part whose name is nearly a known one."""
+    found = _POWER.match(line) or _SHARE.match(line) or _CLOCK.match(line)
+    part = found[1].removesuffix(" HW") if found else ""
+    if not part or _PART.fullmatch(part):
+        return False
+    return any(is_nearly(part, known) for known in _PARTS)
 
 
 def _is_number(text: str) -> bool:

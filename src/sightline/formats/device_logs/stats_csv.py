@@ -16,6 +16,7 @@ from sightline.errors import DamagedError
 from sightline.formats._rocm_sums import DOMAINS, describe_row, find_domain
 from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._summaries import import_sums, read_count, read_duration
+from sightline.formats._text_damage import note_blank_lines
 
 IMPORTER = Importer(
     name="stats_csv",
@@ -24,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Name, Calls, TotalDurationNs",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source="https://rocm.docs.amd.com/projects/rocprofiler/en/docs-6.0.0/rocprofv1.html",
 )
 
@@ -34,7 +35,9 @@ _WAIT = "<barrier packet>"  # rocprof's name for a queue's wait, which is not a 
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all rows. Raises DamagedError where there is none."""
     notes: list[Quality] = []
-    lines = [line for line in read_text(source, notes).splitlines() if line.strip()]
+    text = read_text(source, notes)
+    notes += note_blank_lines(text)
+    lines = [line for line in text.splitlines() if line.strip()]
     try:
         header, *records = csv.reader(lines)
     except (ValueError, csv.Error) as error:

@@ -14,6 +14,7 @@ from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._samples import Samples, note_zone, read_time
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import note_blank_lines
 
 IMPORTER = Importer(
     name="superbench_monitor",
@@ -22,7 +23,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="objects with time, cpu_usage, gpu_usage:0, gpu_temperature:0",
     suffixes=(".jsonl", ".json"),
-    version=3,
+    version=4,
     source="https://microsoft.github.io/superbenchmark/docs/superbench-config",
 )
 
@@ -35,7 +36,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     """Read all lines that are whole. Raises DamagedError where none is."""
     quality: list[Quality] = []
     samples, bad = Samples(), 0
-    for line in read_text(source, quality).splitlines():
+    text = read_text(source, quality)
+    quality += note_blank_lines(text)
+    for line in text.splitlines():
         try:
             told = json.loads(line)
             at = read_time(str(told["time"]), "%Y-%m-%d %H:%M:%S")
@@ -44,6 +47,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if at is None or not isinstance(told, dict):
             bad += bool(line.strip())
             continue
+        bad += any(key.startswith("gpu_") and not _OF_GPU.match(key) for key in told)
         for key, value in told.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 _add(samples, key, float(value), at)

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Device Timeline (queue: 0x5): NAME [ns] = 3 (append) 4 (submit) …",
     suffixes=(".json", ".txt", ".log"),
-    version=3,
+    version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/onetrace/README.md",
     covers=("unitrace_summary",),
 )
@@ -51,11 +51,12 @@ _CALLS = tuple(
 )
 # Chrome's events; of stages only the execution. A queue's address stands where a thread does.
 _EVENT = (
-    r'^\{"ph":"X", "pid":(?P<pid>\d{1,9}), "tid":(?:[\w.]*\.)?(?P<tid>\d{1,18})'
+    r'^\{"ph":"X", "pid":(?P<pid>\d{1,9}), "tid":(?:\w{1,9}\.){0,3}(?P<tid>\d{1,18})'
     r', "name":"(?P<entry>.*?)", "ts": (?P<ts>\d{1,15}), "dur":(?P<dur>\d{1,15})'
     r'(?:, "cname":"[^"]*")?, "args": \{"id": "(?P<work>[^"]*)"\}\},?\s*$'
 )
 _LEAST_ADDRESS = 1 << 32  # threads of Linux have at most 22 bits, addresses of a heap more than 32
+_BROKEN_PLACE = r'"tid":[\w.]*\.\d{0,9},'  # behind a dot stands an address
 _STAGE = re.compile(r"^(.*) \((Appended|Queued|Submitted|Execution)\)$")
 _COLUMNS = {
     "pid": pl.Int64, "tid": pl.Int64, "queue": pl.String, "entry": pl.String, "work": pl.String,
@@ -118,6 +119,7 @@ def _read_chrome(data: bytes) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     rest = lines.filter(~is_event).str.strip_chars()
     bad = rest.filter(~rest.str.contains(r'^(?:[\[\]]?|\{"ph":"M", .*\},?)$')).len()
     bad += int((lines.str.count_matches('"ph":"', literal=True) > 1).sum())  # two in a line
+    bad += int(lines.str.contains(_BROKEN_PLACE).sum())
     number = pl.col("pid", "tid", "ts", "dur").cast(pl.Int64)
     events = (
         found.filter(is_event)

@@ -25,11 +25,12 @@ from sightline.formats.intel._unitrace import describe_entries, is_wait
 IMPORTER = Importer(
     name="unitrace_chrome",
     label="Intel unitrace trace (Chrome JSON)",
-    strong=(rb'^\{ "traceEvents":\[\r?\n\{"ph": "\w", "tid": \d+, "pid": \d+, ',),
+    # Also where the first line is damaged: Chrome's own events have other keys first.
+    strong=(rb'^\{ [^\n]{0,18}\n\{"ph": "\w", "tid": \d+, "pid": \d+, ',),
     weak=(),
     looks_like='{ "traceEvents":[ and lines such as {"ph": "X", "tid": 1, "pid": 2, …',
     suffixes=(".json",),
-    version=1,
+    version=2,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/src/chromelogger.h",
 )
 
@@ -104,6 +105,10 @@ def _read_events(source: Source, quality: list[Quality]) -> tuple[pl.DataFrame, 
         # The first line and the last ones are the document's own.
         rest = others.filter(~is_naming).str.strip_chars()
         bad += rest.filter(~rest.is_in(['{ "traceEvents":[', "]", "}", ""])).len()
+        own = {"cpu_op": ["X", "R", "B", "E"], "gpu_op": ["X"]}  # all others have no work
+        for category, phases in own.items():
+            is_odd = ~found.get_column("phase").is_in(phases)
+            bad += int((is_odd & (found.get_column("category") == category)).sum() or 0)
         events.append(
             found.filter(is_event)
             .with_columns(pl.col(_NUMBERS).cast(pl.Int64))

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with the columns Kernel, IP[Address] and ...[Events]",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
     covers=("unitrace_summary",),
 )
@@ -39,9 +39,13 @@ def read(source: Source, options: ImportOptions) -> Imported:
     rows: list[list[str]] = []
     parts = [tabulate_weights([])]
     bad = 0
+    at = 0
     reader = csv.reader(read_text(source, quality).splitlines(), skipinitialspace=True)
     try:
         for row in chain(reader, [["Device"]]):  # one more heading ends the last table
+            # A quotation that nothing ends takes the lines that follow into its cell.
+            bad += max(reader.line_num - at - 1, 0)
+            at = reader.line_num
             cells = [cell.strip() for cell in row] if len(row) < 3 or "Kernel" in row[0] else row
             is_device = len(cells) == 1 and "Device" in cells[0]
             if is_device or cells[:2] == ["Kernel", "IP[Address]"]:

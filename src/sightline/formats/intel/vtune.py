@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a table with the columns Function and CPU Time, or Computing Task: Total Time",
     suffixes=(".csv", ".tsv", ".txt"),
-    version=4,
+    version=5,
     source="https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/current/"
     "hotspots-report.html",
 )
@@ -51,8 +51,9 @@ _UNKNOWN, _NO_TASK = "[Unknown]", "[Outside any task]"
 _NO_VALUES = ("nan", "inf", "-inf", "-")  # which VTune never writes: it leaves cells empty
 _NO_NUMBER = ("N/A", _UNKNOWN)
 # A number of which one character became another.
-_BROKEN = re.compile(r"[\d.,]*[^\d\s.,][\d.,]+%?|[\d.,]+[^\d\s.,%][\d.,]*%?")
+_BROKEN = re.compile(r"[\d.,]*[^\d\s.,][\d.,]+%?|[\d.,]+[^\d\s.,%][\d.,]*%?|[\d.,]+%?")
 _TASK_TIME = "Computing Task:Total Time"
+_COUNT = "Computing Task:Instance Count"
 _SIZES = ("Work Size:Global", "Work Size:Local")
 Weight = tuple[int | None, str, int, str]
 
@@ -156,6 +157,8 @@ def _count_odd(table: _Table) -> int:
     """How many rows have a cell that is not a number in a column of numbers."""
     rows = [row for row in table.rows if row[0].strip() not in ("", _NO_TASK)]
     odd = set()
+    if _COUNT in table.columns:  # each task with a time ran some time
+        odd |= {n for n, row in enumerate(rows) if not row[table.columns.index(_COUNT)].strip()}
     for number in range(1, len(table.columns)):
         texts = [row[number].strip() for row in rows]
         bad = [n for n, text in enumerate(texts) if text and not _is_number(text)]

@@ -139,7 +139,9 @@ def note_missing_channels(said: Sequence[Said], text: str) -> list[Quality]:
     bad = len(_HEADLESS.findall(text)) + len(_HALF.findall(text))
     hosts = {line.thread[0] for line in said}
     others = [row.strip() for row in text.splitlines() if row.strip()]
-    bad += sum(row.endswith(":") and row[:-1] in hosts for row in others)
+    # What is left of a line is its host, and perhaps a process: host:17:19 [0] NCCL INFO …
+    heads = (re.match(r"^(.+?)(?::\d*){1,2}$", row) for row in others)
+    bad += sum(head is not None and head[1] in hosts for head in heads)
     if len(others) <= _FEW:  # of NCCL alone: what is left of a line is the beginning of its host
         bad += sum(host.startswith(row) for row in others for host in hosts)
     for line in said:

@@ -27,7 +27,7 @@ IMPORTER = Importer(
     looks_like="text with 'host:71:92 [0] NCCL INFO'",
     suffixes=(".log", ".out", ".txt"),
     in_logs=(b" NCCL INFO ", b" NCCL WARN "),
-    version=6,
+    version=7,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug",
 )
 

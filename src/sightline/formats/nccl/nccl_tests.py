@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=7,
+    version=8,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 
@@ -50,6 +50,7 @@ _PREFIX = r"^\s*(?:\[?[\w.,-]{1,40}\]?: ?)?\s*"
 _BEGIN = re.compile(_PREFIX + r"# nThread \d+ nGpus (\d+)")
 # The sizes that a test is to go through, and what it prints behind the last.
 _SIZES = re.compile(r"minBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\((factor|bytes)\)")
+_LESS = "Reducing maxBytes"
 _TRAILER = "# Avg bus bandwidth"
 # Of a row of results, though it is damaged or cut off.
 _LOOKS = re.compile(_PREFIX + r"\d+\s+\d+\s+(?:u?int|half|float|double|bfloat|f8|fp8)\w*\s")
@@ -83,7 +84,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     hosts: dict[int, str] = {}
     test, op, device = 0, None, None
     bad = missing = ended = 0
-    asked: tuple[int, int, str] | None = None  # of the test: least, step, kind of step
+    asked: _Sizes | None = None
     seen: list[int] = []
     row = _ROW
     whole = strip_tags(read_text(source, quality))
@@ -121,7 +122,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         else:
             in_rows = in_rows and "# Out of bounds" not in line
             bad += bool(_LOOKS.match(line) or (in_rows and _is_row_left(line[:_LONGEST])))
-    missing += _count_missing(asked, seen)
+    missing += _count_missing(asked, seen, has_ended=test == ended == 1 and _LESS not in whole)
     bad += halves if rows and 0 < 2 * halves < len(rows) else 0
     failures = list_failures(whole) if not rows else []
     if not rows and not failures:
@@ -149,21 +150,32 @@ def _is_row_left(line: str) -> bool:
     return _BEGUN.match(line) is not None or len(_FIGURES.findall(line)) >= _LEAST_FIGURES
 
 
-def _find_sizes(line: str) -> tuple[int, int, str] | None:
-    """The least size of a test, its step, and whether that is a factor or bytes."""
+class _Sizes(NamedTuple):
+    """What a test is to go through: sizes, their step, and whether it is a factor or bytes."""
+
+    least: int
+    most: int
+    step: int
+    kind: str
+
+
+def _find_sizes(line: str) -> _Sizes | None:
     found = _SIZES.search(line)
-    return None if found is None else (int(found[1]), int(found[3]), found[4])
+    return found and _Sizes(int(found[1]), int(found[2]), int(found[3]), found[4])
 
 
-def _count_missing(sizes: tuple[int, int, str] | None, seen: list[int]) -> int:
+def _count_missing(sizes: _Sizes | None, seen: list[int], *, has_ended: bool = False) -> int:
     """How many sizes below the greatest one have no line.
 
-    The greatest that was asked for is not a measure: what does not fit into memory is left out.
+    The greatest that was asked for is a measure only of a test that came to its end, and did not
+    leave out what does not fit into memory.
     """
     if sizes is None or not seen:
         return 0
-    size, step, kind = sizes
+    size, asked, step, kind = sizes
     most, count = max(seen), 0
+    if has_ended and kind == "factor" and size > 0 and step > 1:
+        most = max(most, asked)
     if kind == "bytes":
         count = (most - size) // step + 1 if step else 0
     else:

@@ -15,6 +15,7 @@ from sightline.core.model.declare import Imported, Importer, ImportOptions, Qual
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
 from sightline.formats._stacks import note_bad_lines, read_text
+from sightline.formats._text_damage import count_misspelt
 from sightline.formats.nvidia._nvprof import TIMES, Row, make_tables, note_no_host, read_row
 
 IMPORTER = Importer(
@@ -24,9 +25,16 @@ IMPORTER = Importer(
     weak=(),
     looks_like='CSV with "Start","Duration","Grid X",... or "Start","Duration","Name"',
     suffixes=(".csv", ".log", ".txt"),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#nvprof",
 )
+
+_COLUMNS = (
+    "Start", "Duration", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z",
+    "Registers Per Thread", "Static SMem", "Dynamic SMem", "Size", "Throughput", "SrcMemType",
+    "DstMemType", "Device", "Context", "Stream", "Name", "Correlation_ID",
+)  # fmt: skip
+_LEAST_NAMES = 3  # of a header
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -70,8 +78,10 @@ def _list_rows(text: str) -> Iterator[Row | None]:
             continue
         if cells[:2] == ["Start", "Duration"]:
             header, units = cells, []
+            yield from [None] * count_misspelt(cells, _COLUMNS)
         elif not header:
-            continue  # what the program printed before
+            # What the program printed before, unless it is a header with a damage.
+            yield from [None] * (len({*cells} & {*_COLUMNS}) >= _LEAST_NAMES)
         elif not units:
             units = cells if cells[0] in TIMES else []
             if not units:

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a version of 1, sizes, and CUPS at byte 44",
     suffixes=(".dat",),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/cupti/main/main.html#cupti-pc-sampling-api",
     proven="files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote of values of ours; never "
     "seen: one that was recorded on a GPU",
@@ -71,7 +71,7 @@ def list_rows(data: bytes) -> pl.DataFrame:
 def _read_buffers(data: bytes) -> tuple[pl.DataFrame | None, list[int], str | None]:
     """Samples and totals of all whole buffers, and why it ended early; no samples where none is."""
     rows: list[tuple[Any, ...]] = []
-    totals = [0, 0, 0]
+    totals = [0, 0, 0, 0]
     _, buffers = _FILE.unpack_from(data)
     at, whole = _FILE.size, 0
     why = None
@@ -138,7 +138,10 @@ class _Flat:
 
 
 def _read_buffer(flat: _Flat, rows: list[tuple[Any, ...]]) -> list[int]:
-    """Add a buffer's samples; its totals: all samples, dropped ones, those of no user's kernels."""
+    """Add a buffer's samples; its totals: all samples, dropped ones, those of no user's kernels.
+
+    And how many places name no code or no kernel.
+    """
     if flat.data[4:8] != b"CUPS":
         raise ValueError("a buffer is not marked CUPS")
     root = flat.follow(0)
@@ -154,11 +157,12 @@ def _read_buffer(flat: _Flat, rows: list[tuple[Any, ...]]) -> list[int]:
             indices = [flat.number(at, 4) for at in flat.vector(table, _INDICES, 4)]
             texts = [flat.text(at) for at in flat.vector(table, _NAMES, 4)]
             names = dict(zip(indices, texts, strict=False))
-    added = []
+    added, nameless = [], 0
     for place in flat.vector(root, _PLACES, 4):
         table = flat.follow(place)
         name = flat.field(table, _FUNCTION)
         crc, offset = flat.value(table, _CRC, 8), flat.value(table, _OFFSET, 8)
+        nameless += not crc or not name  # which code it is of: what is 0 is not written
         key = (
             0, None, period, _wrap(crc), flat.text(name) if name else None, _wrap(offset),
             flat.value(table, _CORRELATION, 4),
@@ -170,7 +174,8 @@ def _read_buffer(flat: _Flat, rows: list[tuple[Any, ...]]) -> list[int]:
         if len(added) > len(flat.data):  # tables may share what they refer to
             raise ValueError("its places have more samples than it has bytes")
     rows += added
-    return [_wrap(flat.value(root, number, 8)) for number in (_TOTAL, _DROPPED, _NON_USER)]
+    told = [_wrap(flat.value(root, number, 8)) for number in (_TOTAL, _DROPPED, _NON_USER)]
+    return [*told, nameless]
 
 
 def _wrap(number: int) -> int:
@@ -182,7 +187,10 @@ def _list_limits(totals: list[int], counts: dict[str, int], why: str | None) -> 
     found = []
     if why is not None:
         found.append(Quality("truncated", "error", f"reading stopped early: {why}"))
-    total, dropped, non_user = totals
+    total, dropped, non_user, nameless = totals
+    if nameless:
+        text = "places of samples name no code or no kernel: they are taken for those of another"
+        found.append(Quality("damaged_places", "warning", text, nameless))
     if dropped > 0:
         text = f"PC samples were dropped by the hardware, of {total} in all"
         found.append(Quality("dropped_samples", "warning", text, dropped))

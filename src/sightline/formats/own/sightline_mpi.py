@@ -24,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-MPI",
     suffixes=(f.SUFFIX,),
-    version=1,
+    version=2,
     source="src/sightline/core/model/mpi_file.py",
 )
 
@@ -88,12 +88,15 @@ def _list_records(data: bytes) -> tuple[pl.DataFrame, int]:
     kept = np.frombuffer(data, np.dtype(list(f.FIELDS)), count, f.HEADER_BYTES)
     rows = pl.DataFrame({n: pl.Series(kept[n].astype(np.int64)) for n, _ in f.FIELDS})
     names = data[f.NAMES_AT : f.HEADER_BYTES].split(b"\0", 1)[0].decode("ascii", "replace").split()
+    is_nowhere = pl.col("group") == f.NO_GROUP
     is_whole = (
         (pl.col("start_ns") > 0)
         & (pl.col("end_ns") >= pl.col("start_ns"))
         & (pl.col("end_ns") < _LATEST_NS)
         & (pl.col("what") <= f.COLLECTIVE)
         & (pl.col("routine") < len(names))
+        # A call that communicates nothing has neither of these.
+        & ((pl.col("what") != f.CALL) | ((pl.col("request") == f.NONE) & is_nowhere))
     )
     whole = rows.filter(is_whole)
     known = pl.Series(names, dtype=pl.String)

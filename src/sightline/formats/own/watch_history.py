@@ -24,6 +24,7 @@ from sightline.core.model.history_folder import (
 )
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._text_damage import count_misspelt, note_names
 
 
 def find_recordings(folder: Path) -> list[Path]:
@@ -39,7 +40,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with a file watch.json",
     suffixes=(),
-    version=2,
+    version=3,
     source="docs/watch.md",
     anchors=("watch.json",),
     find_folders=find_recordings,
@@ -48,6 +49,8 @@ IMPORTER = Importer(
 # An hour of 8 GPUs with 40 metrics, every second, is 1.2 million.
 _MOST_VALUES = 6_000_000
 _INTERVALS_S = (10, 60, 600, 3600)
+# Polars panics, which is no Exception, where bytes of a page are others.
+_FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _SECOND = 1_000_000_000
 _COUNTERS = ("metric", "unit", "device_id", "source", "from_ns", "time_ns", "value")
 
@@ -55,10 +58,13 @@ _COUNTERS = ("metric", "unit", "device_id", "source", "from_ns", "time_ns", "val
 def read(source: Source, options: ImportOptions) -> Imported:
     """Read all of it. Raises DamagedError where there is no reading."""
     from sightline.core.model.history_tables import scan_history, thin_rows
+    from sightline.core.watched_metrics import METRICS
 
     frames = {kind: _collect(source, scan_history(source.path, kind)) for kind in KINDS}
     frames = {kind: frame for kind, frame in frames.items() if frame.height}
     quality = _note_losses(source)
+    columns = {name for frame in frames.values() for name in frame.columns}
+    quality += note_names(count_misspelt(columns, {one.column for one in METRICS.values()}))
     if not frames:
         raise DamagedError(f"cannot read {source.given}", why="it holds no reading yet")
     for seconds in _INTERVALS_S:
@@ -88,7 +94,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _collect(source: Source, rows: pl.LazyFrame) -> pl.DataFrame:
     try:
         return rows.collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except _FAILURES as error:
         raise DamagedError(
             f"cannot read {source.given}",
             why=f"a file of it is damaged: {str(error).splitlines()[0][:200]}",
@@ -102,7 +108,7 @@ def _find_damaged(source: Source) -> str:
         if path.suffix == ".parquet":
             try:
                 pl.scan_parquet(path).collect()
-            except (pl.exceptions.PolarsError, OSError):
+            except _FAILURES:
                 return str(path.relative_to(source.path))
     return "the damaged file"
 

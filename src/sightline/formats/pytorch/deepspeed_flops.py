@@ -25,25 +25,26 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a text with the heading DeepSpeed Flops Profiler",
     suffixes=(".txt", ".log"),
-    version=5,
+    version=6,
     source="https://www.deepspeed.ai/tutorials/flops-profiler/",
 )
 
 _PREFIX = {"": 1.0, "T": 1e12, "G": 1e9, "M": 1e6, "K": 1e3, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?) ?([TGMKmun]?)"
-_LATENCY = re.compile(rf"{_NUMBER}s = \d[\d.]*% latency")
+_LATENCY = re.compile(rf"(?<![\w.]){_NUMBER}s = \d[\d.]*% latency")
 # `(0): Linear(…` inside a model, `Model(` at its top; some brackets end on another line.
 _MODULE = re.compile(r"^( *)(?:\((\w{1,200})\): )?([A-Za-z_]\w{0,200})\((.*)$")
 # Of another module, behind a line or cut off; and of a total without its name, or a name alone.
 _PART = re.compile(r"\(\w{1,200}\): [A-Za-z_]\w*\(|^ *\(\w*$|^ *[^(\s]*: [A-Z]\w*\($")
 _NAMELESS = re.compile(
-    rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$|^[^a-zA-Z]*: +\S"
+    rf"^\s+{_NUMBER} ?(?:s|FLOPS|MACs)? *$|^(?:fwd|bwd|step|iter|params)[\w ]*$"
+    r"|^\S*\d\S*: {2,}\d|^(?:fw?|bw?|st?e?|ite?|pa?r?a?m?)$|^[^a-zA-Z]*: +\S"
 )
 _SUMMARY = re.compile(rf"^\s*([a-z+/][^:\n]*?)(?: = [^:\n]*)?: +{_NUMBER}(s|FLOPS|MACs)? *$", re.M)
 _ENDS = re.compile(r"^-{20,}\s*$", re.M)
 _UNITS = {"s": "s", "FLOPS": "FLOP/s", "MACs": "MACs", None: ""}
 # Of a line of a module or a total, though it is damaged or cut off.
-_LOOKS = re.compile(r"latency|MACs|FLOPS|Params|\): |: +\d")
+_LOOKS = re.compile(r"latency|MACs|FLOPS|Params|\): |: +\d|= \d[\d.]*%")
 _OF_TOTAL = re.compile(r"params|FLOPS|flops|latency|MACs")
 _EXPLAINS = re.compile(r"\([\w, ]+\)(?!.*:)|^FLOPS per GPU = ")  # nor is this one kept
 # Settings of the run, and no measurements.
@@ -128,7 +129,10 @@ def parse_modules(detail: str) -> tuple[list[_Module], int]:
     found: list[_Module] = []
     bad = 0
     open_at: list[tuple[int, str]] = []  # indentation and name of the modules around a line
+    depth = 0  # of brackets: the model has no blank line in them
     for line in detail.splitlines():
+        bad += depth > 0 and not line.strip()
+        depth += line.count("(") - line.count(")") if found or _MODULE.match(line) else 0
         head = _MODULE.match(line)
         latency = _LATENCY.search(line)
         seconds = float(latency[1]) * _PREFIX[latency[2]] if latency else None

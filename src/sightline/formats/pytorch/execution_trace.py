@@ -21,7 +21,7 @@ from sightline.core.text import replace_surrogates
 from sightline.core.units import INT64_MAX
 from sightline.errors import DamagedError
 from sightline.formats._json import parse_json
-from sightline.formats._stacks import read_text
+from sightline.formats._stacks import note_bad_lines, read_text
 from sightline.formats._text_damage import note_misspelt_keys
 
 IMPORTER = Importer(
@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that begins with "schema": "1.1.0-chakra.0.0.4"',
     suffixes=(".json", ".json.gz"),
-    version=3,
+    version=4,
     source="https://github.com/mlcommons/chakra/blob/main/USER_GUIDE.md",
 )
 
@@ -55,8 +55,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}", why=f"it is not JSON ({error})"
         ) from error
     quality += note_misspelt_keys(trace, _KEYS)
-    nodes = trace.get("nodes") if isinstance(trace, dict) else None
-    rows = list(_list_rows(nodes if isinstance(nodes, list) else []))
+    told = trace.get("nodes") if isinstance(trace, dict) else None
+    nodes = told if isinstance(told, list) else []
+    rows = list(_list_rows(nodes))
+    quality += note_bad_lines(sum(map(_is_damaged, nodes)), "node with a time")
     frame = pl.DataFrame(rows, schema=_COLUMNS, orient="row").sort("start_ns", "end_ns")
     if frame.is_empty():
         raise DamagedError(
@@ -95,6 +97,16 @@ def _list_rows(nodes: list[Any]) -> Iterator[tuple[str, str | None, int, int, in
         lane = node.get("stream") if kind else _find_thread(node)
         whole = lane if type(lane) is int and 0 <= lane <= INT64_MAX else 0
         yield replace_surrogates(name), kind, start, start + length, whole
+
+
+def _is_damaged(node: Any) -> bool:
+    """Whether a node with a time lacks what the linker writes of each."""
+    if not isinstance(node, dict):
+        return True
+    is_timed = "ts" in node or "inclusive_dur" in node
+    # Of a device's work both its category and its stream are there.
+    is_half = (node.get("cat") in _KINDS) != ("stream" in node)
+    return is_timed and ("name" not in node or "inclusive_dur" not in node or is_half)
 
 
 def _find_thread(node: dict[str, Any]) -> Any:

@@ -48,7 +48,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a table with Name, Self CPU, CPU total, # of Calls between lines of dashes",
     suffixes=(".txt", ".log", ".out"),
-    version=7,
+    version=8,
     source="https://pytorch.org/docs/stable/autograd.html#torch.autograd.profiler.profile",
     in_logs=(b"# of Calls",),
 )
@@ -112,6 +112,8 @@ def _list_tables(lines: list[str], lost: list[str]) -> list[_Table]:
         if not columns:
             if tables and (total := _TOTAL.match(line)) and (ns := read_duration(total[2])):
                 tables[-1].totals.setdefault(total[1], ns)
+                if not _TIME.match(total[2]):
+                    lost.append(line)
             continue
         if "Name" not in names or "Self CPU" not in names:
             continue

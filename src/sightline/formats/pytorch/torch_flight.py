@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle or JSON with 'pg_config' and 'entries'",
     suffixes=(".json", ".pkl", ".pickle"),
-    version=4,
+    version=5,
     source="https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html",
 )
 
@@ -94,6 +94,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not entries:
         text = "the dump holds process groups and no record of a collective"
         quality.append(Quality("no_records", "warning", text))
+    # What each record is of stands in pg_config since version 2.1.
+    if entries and not groups and _has_groups(document["version"]):
+        text = "the dump's process groups are missing: who takes part in a collective is not known"
+        quality.append(Quality("missing_rows", "warning", text, len(entries)))
     if bad:
         quality.append(Quality("damaged_entries", "warning", "records could not be read", bad))
     tables = {"flight_groups": _tabulate("flight_groups", list(groups.values()))}
@@ -112,6 +116,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         own={"rank_ends_name": True},
     )
     return Imported(tables, recording, quality)
+
+
+def _has_groups(version: str | None) -> bool:
+    found = re.match(r"(\d{1,9})\.(\d{1,9})", version or "")
+    return found is not None and (int(found[1]), int(found[2])) >= (2, 1)
 
 
 def _tabulate(name: str, rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
 from sightline.formats._asked_names import AskedNames
-from sightline.formats._text_damage import count_misspelt
+from sightline.formats._text_damage import count_misspelt, is_near_name
 from sightline.formats.serving._requests import (
     import_serving,
     make_stat,
@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_latency": {"unit": "ms", "avg": ...}',
     suffixes=(".json",),
-    version=4,
+    version=5,
     source="https://github.com/ai-dynamo/aiperf",
 )
 
@@ -89,7 +89,9 @@ def _count_left_out(document: dict[str, Any]) -> tuple[int, int]:
         elif isinstance(found, dict):
             odd = [name for name in found if not _STATISTIC.match(name)]
             needed = {"unit", "avg"} - {*found}
-            names += count_misspelt(odd, {*_STATISTICS} - {*found}) or len(needed)
+            missing = {*_STATISTICS} - {*found}
+            near = sum(any(is_near_name(name, one) for one in missing) for name in odd)
+            names += max(count_misspelt(odd, missing), near) or len(needed)
             values += sum(
                 value is not None and read_number(value) is None
                 for name, value in found.items()

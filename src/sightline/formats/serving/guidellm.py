@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "guidellm_version" and "benchmarks"',
     suffixes=(".json",),
-    version=4,
+    version=5,
     source="https://github.com/vllm-project/guidellm",
 )
 

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=6,
+    version=7,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -104,7 +104,7 @@ _ITERATIONS = (
 _LOOKS = re.compile(
     r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
     r"|host_step_time|num_ctx_requests|Iteration\(|preemption=| context requests|elapsed time: "
-    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$|\[loggers\.py:\d+\] E[engi]{0,5}$"
+    r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$|\[loggers\.py:\d+\] E[ngie]{0,5}[ \d]{0,5}$"
 )
 # A line up to where its kind is known, and how long that may be.
 _BEGIN = re.compile(
@@ -116,7 +116,7 @@ _HALF_HEAD = re.compile(
     r"^(?:\(\w+ pid=\d+\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d[ \d:]*(?:\[[\w.]*:?\d*)?$"
     r"|^\((?:API|Eng)\w*(?: p(?:id?)?(?:=\d*)?)?(?:\) ?(?:INFO|WARNING|ERROR)?(?: [\d :-]*)?)?$"
     r"|^\[\d{4}-\d\d-\d[-\d: ]*(?: [A-Z]+\d+)*"
-    r"(?:\](?: (?:P|Pr|Pre|Pref|Prefi|Prefil|Prefill|D|De|Dec|Deco|Decod|Decode)? ?b?)?)?$"
+    r"(?:\](?: (?:P|Pr|Pre|Pref|Prefi|Prefil|Prefill|D|De|Dec|Deco|Decod|Decode)?(?: b?a?t?)?)?)?$"
 )
 # What comes once in a line: where it comes twice, the end of a line is missing.
 _ONCE = (
@@ -124,12 +124,18 @@ _ONCE = (
     re.compile(r"host_step_time = |iteration elapsed time"),
 )
 _STATES = re.compile(r"states = (.*)$")
+_STATE_NAMES = ("num_ctx_requests", "num_ctx_tokens", "num_generation_tokens")
 _WHOLE_STATES = re.compile(r"\{(?:'\w+': \d+(?:, )?)*\}[^{}]*")
 _SGLANG_NAMES = (
     "#new-seq", "#new-token", "#cached-token", "token usage", "#running-req", "#queue-req",
     "input throughput (token/s)", "gen throughput (token/s)", "#retracted-req", "cuda graph",
     "accept len", "#token",
 )  # fmt: skip
+_VLLM_NAMES = {
+    "Avg prompt throughput", "Avg generation throughput", "Running", "Waiting", "Pending",
+    "Swapped", "GPU KV cache usage", "CPU KV cache usage", "Prefix cache hit rate", "Preemptions",
+    "External prefix cache hit rate", "MM cache hit rate",
+}  # fmt: skip
 # Statistics end with a number, a share or a bracket; some of SGLang's with a comma.
 _LAST = re.compile(r"[\d%.)\]}],?\s*$")
 _DATED = re.compile(r"\[?(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)")
@@ -170,7 +176,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             "--disable-log-stats; the server's /metrics hold the same, saved by\n"
             "  curl http://127.0.0.1:8000/metrics > metrics.txt",
         )
-    bad += count_cut(others, heads)
+    bad += count_cut(others, heads, least=2)
     quality += [*note_bad_lines(bad, "line of statistics"), *samples.note_gaps()]
     if undated:
         quality.append(Quality("no_year", "info", "the log has no year: its times are of 1970"))
@@ -187,7 +193,8 @@ def _is_damaged(line: str) -> bool:
     if any(len(mark.findall(line)) > 1 for mark in _ONCE):
         return True
     if (states := _STATES.search(line)) is not None:  # of TensorRT-LLM
-        return not _WHOLE_STATES.fullmatch(states[1])
+        is_whole = all(f"'{name}': " in states[1] for name in _STATE_NAMES)
+        return not is_whole or not _WHOLE_STATES.fullmatch(states[1])
     for marks, values, needed in _LINES:
         if not (begin := marks.search(line)):
             continue
@@ -210,9 +217,20 @@ def _is_damaged(line: str) -> bool:
                     if name not in _SGLANG_NAMES
                 )
             )
+        if _has_odd_part(line):
+            return True
         of_all = values[:_OF_ALL]
         return "Avg prompt" in line and not all(one.pattern.search(line) for one in of_all)
     return False
+
+
+def _has_odd_part(line: str) -> bool:
+    """Whether a part of vLLM's statistics is no name and value, or nearly another name."""
+    _, mark, rest = line.partition("Avg prompt")
+    parts = f"{mark}{rest}".rstrip(", ").split(", ") if mark else []
+    names = {part.partition(":")[0] for part in parts} - _VLLM_NAMES
+    is_near = any(is_nearly(name, known) for name in names for known in _VLLM_NAMES)
+    return is_near or not all(": " in part for part in parts)
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from typing import Any
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality
 from sightline.core.model.source import Source
 from sightline.formats._asked_names import AskedNames
-from sightline.formats._text_damage import count_misspelt
+from sightline.formats._text_damage import count_misspelt, is_rest
 from sightline.formats.serving._requests import (
     import_serving,
     make_request,
@@ -34,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
     suffixes=(".json", ".jsonl"),
-    version=4,
+    version=5,
     source="https://docs.vllm.ai/en/latest/cli/bench/serve.html",
 )
 
@@ -72,7 +72,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
             requests += _list_requests(document)
             stats += _list_stats(document, number)
             odd = [key for key in document if not _is_statistic(key)]
-            names += count_misspelt(odd, _KNOWN - {*document})
+            missing = _KNOWN - {*document}
+            names += count_misspelt(odd, missing)
+            names += sum(any(is_rest(key, name) for name in missing) for key in odd)
             values += sum(
                 value is not None and read_number(value) is None
                 for key, value in document.items()

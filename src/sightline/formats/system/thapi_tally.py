@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="headings such as BACKEND_ZE | 1 Hostnames | 1 Processes | 1 Threads |",
     suffixes=(".txt", ".log", ".out"),
-    version=3,
+    version=4,
     source="https://github.com/argonne-lcf/THAPI",
 )
 
@@ -81,12 +81,15 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _list_rows(text: str) -> Iterator[tuple[str, str | None, dict[str, str]]]:
     """Kind, backend and cells of each row that is not a sum of the others."""
     kind, backend, names = "", None, list[str]()
-    calls = 0
+    calls, is_headless = 0, False  # whether a heading's table has not begun
     for line in text.splitlines():
+        if is_headless and line.strip() and line.split()[0] != "Name":
+            yield kind, backend, {}
+        is_headless &= not line.strip()
         if (found := _HEADING.match(line)) is not None:
             kind = {"B": "host", "D": "device", "E": "traffic"}[found[1][0]]
             backend = found[2] or (found[1] if kind == "host" else None)
-            names, calls = [], 0
+            names, calls, is_headless = [], 0, True
         elif kind and line.count("|") >= 3:
             cells = [cell.strip() for cell in line.rstrip().removesuffix("|").split("|")]
             if cells[0] == "Name":

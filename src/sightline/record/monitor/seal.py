@@ -63,7 +63,7 @@ def _try(failed: list[str], work: Callable[..., None], *arguments: Any) -> None:
     """What fails of one file or day is told, and leaves the others to be done."""
     try:
         work(*arguments)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         why = str(error).splitlines()[0][:200]
         failed.append(f"{arguments[0]}: {why}")
 

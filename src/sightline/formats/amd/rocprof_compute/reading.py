@@ -10,9 +10,9 @@ import polars as pl
 from sightline.core.model.declare import Imported, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
-from sightline.formats._samples import is_odd
+from sightline.formats._samples import is_odd, read_number
 from sightline.formats._text_damage import count_misspelt, note_names
-from sightline.formats.amd._rocm_csv import read_table
+from sightline.formats.amd._rocm_csv import note_odd_numbers, read_table
 from sightline.formats.amd._rocprof_compute import LAUNCH, MACHINE, make_devices, make_kernels
 
 _AGAIN = "Record again:  rocprof-compute profile -n NAME -- PROGRAM"
@@ -134,6 +134,13 @@ def _list_dispatches(tables: list[pl.DataFrame], notes: list[Quality]) -> pl.Dat
         if "Counter_Name" in table.columns or "Grid_Size" in table.columns
     )
     nameless = rows.filter(~(pl.col("dispatch") >= 0).fill_null(False)).height
+    # Of the columns that a table has; one that it lacks is null throughout.
+    sizes = pl.concat(
+        table.select(pl.col(c).cast(pl.String) for c in columns)
+        for table in tables
+        if "Counter_Name" in table.columns or "Grid_Size" in table.columns
+    )
+    notes += note_odd_numbers(sizes, columns, "a table of dispatches")
     if nameless:
         text = "rows have no number of a dispatch: they were left out"
         notes.append(Quality("damaged_values", "warning", text, nameless))
@@ -268,11 +275,17 @@ def _read_machine(path: Path | None, source: Source, notes: list[Quality]) -> di
     table = read_table(Source(path, source.given, source.on_read), notes)
     row = table.row(0, named=True) if table.height else {}
     notes += note_names(count_misspelt(list(row), MACHINE))
-    odd = sum(is_odd(row[name] or "") for name in MACHINE if name in row)
+    odd = sum(_is_damaged(row[name] or "") for name in MACHINE if name in row)
     if odd:
         text = f"{path.name}: what it says of the GPU is not a number: it is left out"
         notes.append(Quality("damaged_values", "warning", text, odd))
     return {name: value for name, value in row.items() if value not in (None, "", "0")}
+
+
+def _is_damaged(text: str) -> bool:
+    """Whether a fact of the GPU is neither a number nor a word for none."""
+    found = read_number(text)
+    return is_odd(text) or (found is not None and found[1] != "")
 
 
 def _name_kernels(dispatches: pl.DataFrame) -> pl.DataFrame:

@@ -25,7 +25,7 @@ IMPORTER = Importer(
     looks_like="CSV with Index, KernelName; SQLite with a table KERN; lines such as "
     "START:END PID:TID CALL",
     suffixes=(".csv", ".db", ".txt", ".json"),
-    version=8,
+    version=9,
     source="https://rocm.docs.amd.com/projects/rocprofiler",
 )
 

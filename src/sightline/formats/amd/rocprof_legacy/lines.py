@@ -19,7 +19,7 @@ _FIELD = re.compile(r'(\w+)\((?:"(.*?)"|(.*?))\)(?:, |,?\s*$)')
 # Of a record, though it is damaged or cut off: its times, or a field.
 _LOOKS = re.compile(
     r"^\s*\d{9,}:\S|^[^<\t]*\d{9,}:\d{9,}|^\s*:\w+\s*: correlation|_Timestamp\(|\w+-copy:\d"
-    r"|^[^<\t ]*:\d{9,} \d+:\d+ |^\d{9,} \d+:\d+ "
+    r"|^[^<\t ]*:\d{9,} \d+:\d+ |^\d{9,} \d+:\d+ |^\d+ \d+:\d{9,} \d+:\d+ |^\d{9,}:$"
 )
 Row = dict[str, Any]
 

@@ -37,10 +37,15 @@ def read_records(source: Source) -> Imported:
     else:
         spans, rest = split_spans(read_utf8(source, notes))
         first = str(spans.earliest)
-        for line in rest:
+        told = list(rest)
+        # A program prints short numbers, too: these are cut records where nothing else is printed.
+        shortest = _TOLD if sum(bool(line.strip()) for line in told) > _FEW else 0
+        if not any(map(str.strip, told)) and len(told) <= _FEW:
+            lines.bad += len(told)  # blank lines among records alone
+        for line in told:
             # Only the digits of a record's begin, of which the rest is cut off.
-            is_cut = _TOLD < len(line) < len(first) and line.isdigit()
-            lines.bad += is_cut and line.startswith(first[:_TOLD])
+            is_cut = shortest < len(line) < len(first) + (not shortest) and line.isdigit()
+            lines.bad += is_cut and line.startswith(first[: min(_TOLD, len(line))])
             lines.add(line)
         parts.append(spans)
         kernels = pl.DataFrame(lines.kernels, infer_schema_length=None)
@@ -68,6 +73,7 @@ def read_records(source: Source) -> Imported:
     return _rocm.build_tables(records, Recording("rocprof"), notes)
 
 
+_FEW = 3  # ours: lines that are no records
 _TOLD = 4  # digits that times of one recording have in common
 # Calls that return when the copy is done (HIP, "Memory Management"): what runs in one is its own.
 _BLOCKING = r"^hip(?:Memcpy(?:2D|3D|HtoD|DtoH|DtoD|WithStream)?|MemcpyToSymbol|MemcpyFromSymbol)$"

@@ -14,7 +14,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="lines such as __rec=node,id=8,…, or JSON with data, columns and nodes",
     suffixes=(".cali", ".json"),
-    version=4,
+    version=5,
     source="https://software.llnl.gov/Caliper/",
 )
 

@@ -15,13 +15,21 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from sightline.formats._text_damage import count_misspelt
+
 # Properties of an attribute (caliper/common/cali_types.h).
 _AS_VALUE, _SKIP_EVENTS, _HIDDEN, _NESTED, _GLOBAL = 1, 64, 128, 256, 512
 # Nodes that every file has without naming them (caliper/common/Node): types and three attributes.
 _NAME, _PROPERTIES, _FIRST_FREE = 8, 10, 12
+# The measurements that are read, behind their operators, and the kernel that one is of.
+MEASURED = {
+    "time.duration.ns", "time.duration", "time.inclusive.duration.ns", "time.inclusive.duration",
+    "cupti.activity.duration", "rocm.activity.duration", "cupti.kernel.name", "rocm.kernel.name",
+}  # fmt: skip
 _UNITS = ("attribute.unit", "time.unit", "cali.attribute.unit")
 MAX_DEPTH = 1_024
 _MOST = 10**30  # beyond all measurements
+_MOST_LACKING = 3  # ours: snapshots without a value are usual where there are more
 _OWN = ("cali.attribute", "cali.caliper", "cali.event", "event.")  # what Caliper says of itself
 
 
@@ -78,6 +86,10 @@ def parse_lines(text: str) -> Profile:
         except (KeyError, IndexError, ValueError):
             profile.bad += 1
     attributes = _Attributes(nodes)
+    profile.bad += _count_odd_nodes(nodes)
+    lacking = sum("attr" not in fields for fields in snapshots)
+    if lacking <= _MOST_LACKING and 2 * lacking < len(snapshots):
+        profile.bad += lacking
     for fields in snapshots:
         record = attributes.expand(fields)
         profile.bad += record is None
@@ -85,6 +97,16 @@ def parse_lines(text: str) -> Profile:
     profile.bad += _count_odd(profile.records)
     profile.units = attributes.units
     return profile
+
+
+def _count_odd_nodes(nodes: dict[int, _Node]) -> int:
+    """How many nodes are of no attribute that is there, or have properties that are no number."""
+    named = {n.text.split("#")[-1] for n in nodes.values() if n.attribute == _NAME}
+    return count_misspelt(named, MEASURED) + sum(
+        (node.attribute not in nodes and not 0 <= node.attribute < _FIRST_FREE)
+        or (node.attribute == _PROPERTIES and not node.text.isdecimal())
+        for node in nodes.values()
+    )
 
 
 def _count_odd(records: list[Record]) -> int:
@@ -157,7 +179,7 @@ class _Attributes:
                 if not name:  # of an attribute that no node describes
                     return None
                 value = read_decimal(text)
-                if value is None:
+                if value is None or text.endswith("."):  # a number that is cut off
                     record.about[name] = text
                     record.told.append(name)
                 else:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from sightline.core.model.source import WHOLE_BYTES
 from sightline.core.model.stack_trie import MAX_DEPTH, Frame
+from sightline.formats._text_damage import count_misspelt, is_rest
 
 # Metrics of hpcrun by the weight that they are, the one that counts first: time of the thread's
 # CPU before time that passed, all of the GPU's work before its kernels.
@@ -29,6 +30,8 @@ _METRICS, _CONTEXTS = 0x30, 0x40  # where meta.db's header has the sections
 _EXECUTION, _SUM = 2, 0  # a scope that holds all descendants; how threads are combined
 _FUNCTION, _LINE = 0, 2  # lexical types; 1 is a loop, 3 an instruction
 _CONTEXT_BYTES = 0x20
+_TREE_BYTES = 0x10  # of the section's own header
+_MOST_LEFT_OUT = 1_000  # ours: contexts for each that is kept
 _MOST = 1e12  # s or µs: what no program takes
 _ON_GPU = "<gpu "  # <gpu kernel>, <gpu copy>: what is below them ran there
 
@@ -101,9 +104,13 @@ def read_database(
     """
     odd = Counter() if odd is None else odd
     meta = _open(folder / "meta.db", b"meta")
-    contexts = list(_list_contexts(meta))
+    contexts = list(_list_contexts(meta, odd))
     profile = _open(folder / "profile.db", b"prof")
     _check_sums(profile, _list_metrics(meta), odd)
+    _check_metrics(meta, odd)
+    # They are numbered in a row, but for those that were left out.
+    most = _MOST_LEFT_OUT * (len(contexts) + 1)
+    odd["contexts of numbers that none has"] += sum(one.number > most for one in contexts)
     for weight, (metric, scale) in choose_metrics(_name_metrics(meta)).items():
         inclusive = _read_sums(profile, metric)
         within: defaultdict[int, float] = defaultdict(float)
@@ -157,8 +164,11 @@ def _list_summaries(meta: _Data) -> Iterator[tuple[str, int, str, int, int]]:
             yield name, scope, formula, combine, meta.number("H", summary + 0x12)
 
 
-def _list_contexts(meta: _Data) -> Iterator[_Context]:
-    """All contexts, each with the functions around it and the lines that they were at."""
+def _list_contexts(meta: _Data, odd: Counter[str]) -> Iterator[_Context]:
+    """All contexts, each with the functions around it and the lines that they were at.
+
+    They fill their section: bytes of it that no context leads to are counted in `odd`.
+    """
     at = meta.number("Q", _CONTEXTS + 8)
     entries, count, size = (
         meta.number("Q", at),
@@ -174,9 +184,11 @@ def _list_contexts(meta: _Data) -> Iterator[_Context]:
         path = _Path(Frame("native", f"<{name}>"))
         yield _Context(number, 0, path)
         todo.append((meta.number("Q", entry + 8), meta.number("Q", entry), number, path))
+    unread = meta.number("Q", _CONTEXTS) - _TREE_BYTES - count * size
     while todo:
         place, length, parent, path = todo.pop()
         end = place + length
+        unread -= length
         while place < end:
             left -= 1
             if left < 0:
@@ -189,6 +201,7 @@ def _list_contexts(meta: _Data) -> Iterator[_Context]:
             if inner:
                 todo.append((meta.number("Q", place + 8), inner, number, own))
             place += _CONTEXT_BYTES + 8 * words
+    odd["contexts that none leads to"] += max(unread, 0) // _CONTEXT_BYTES
 
 
 def _extend(meta: _Data, place: int, path: _Path) -> _Path:
@@ -261,6 +274,17 @@ def _check_sums(profile: _Data, metrics: set[int], odd: Counter[str]) -> None:
     odd["values of no context"] += bool(starts) and starts[0] != 0
     odd["metrics that meta.db does not have"] += sum(n not in metrics for n, _ in pairs)
     odd["values that are none"] += sum(not 0 < value < _MOST for _, value in pairs)
+
+
+def _check_metrics(meta: _Data, odd: Counter[str]) -> None:
+    """Count metrics that are read, whose name is damaged or which have no sum."""
+    listed = {summary[0] for summary in _list_summaries(meta)}
+    wanted = {f"{name} {unit}" for names in _WEIGHTS.values() for name in names for unit in _UNITS}
+    odd["metrics whose names are damaged"] += count_misspelt(listed, wanted) + sum(
+        not name.isprintable() or any(is_rest(name, known) for known in wanted)
+        for name in listed - wanted
+    )
+    odd["metrics without a sum"] += len(listed & wanted - {*_name_metrics(meta)})
 
 
 def _read_sums(profile: _Data, metric: int) -> dict[int, float]:

@@ -52,13 +52,14 @@ class _Rows:
         self._open.setdefault(place, []).append(opened)
         self._begun += 1
 
-    def leave(self, place: int, when: int) -> None:
-        """The innermost open range of a location ends."""
+    def leave(self, place: int, when: int, region: str | None = None) -> None:
+        """The innermost open range of a location ends; one of another region is unmatched."""
         stack = self._open.get(place)
         if not stack:
             self.unmatched += 1
             return
         start, name, role, paradigm, call, number = stack.pop()
+        self.unmatched += region not in (None, name)
         self.ranges.append((place, start, max(start, when), name, role, paradigm, call, number))
 
     def call(self, place: int, number: int) -> None:
@@ -105,9 +106,11 @@ def main(archive: str, folder: str) -> int:
         rows = _Rows(int(reader.timer_resolution), Ranks(definitions, places))
         devices = [_is_device(location) for location in definitions.locations]
         damage = None
+        missing = [int(location.number_of_events) for location in definitions.locations]
         try:
             for location, event in reader.events:
                 place = places[location]
+                missing[place] -= 1
                 if not (devices[place] and _take_copy(rows, place, event)):
                     _take(rows, place, event)
         except Exception as error:
@@ -117,6 +120,7 @@ def main(archive: str, folder: str) -> int:
             "locations": [_describe(location) for location in definitions.locations],
             "unmatched": rows.unmatched,
             "damage": damage,
+            "missing": sum(max(count, 0) for count in missing),
         }
     out = Path(folder)
     (out / "facts.json").write_text(json.dumps(facts))
@@ -142,7 +146,7 @@ def _take(rows: _Rows, place: int, event: Any) -> None:
     if kind == "Enter":
         rows.enter(place, rows.to_ns(event.time), event.region)
     elif kind == "Leave":
-        rows.leave(place, rows.to_ns(event.time))
+        rows.leave(place, rows.to_ns(event.time), event.region.name)
     elif kind == "ParameterUnsignedInt" and event.parameter.name == "callsite id":
         rows.call(place, event.value)
     elif kind in MESSAGES or kind == COLLECTIVE:

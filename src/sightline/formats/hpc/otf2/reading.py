@@ -112,6 +112,9 @@ def _check(facts: dict[str, Any]) -> list[Quality]:
     if facts["damage"]:
         text = f"the archive is damaged ({facts['damage'][:200]}): what follows is left out"
         notes.append(Quality("damaged", "error", text))
+    elif facts["missing"]:
+        text = "records are not there that the archive's definitions count"
+        notes.append(Quality("missing_rows", "error", text, facts["missing"]))
     if facts["unmatched"]:
         text = (
             "ranges whose start is missing were left out; those whose end is missing end "

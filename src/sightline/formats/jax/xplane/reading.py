@@ -104,7 +104,7 @@ def read_space(source: Source, options: ImportOptions) -> Imported:
         text = "events whose times no clock can have were left out"
         notes.append(Quality("damaged_times", "warning", text, tables.bad_times))
     if tables.odd_planes:
-        text = "planes with events have names that are damaged: they were left out"
+        text = "planes or lines with events have names that are damaged: they were left out"
         notes.append(Quality("damaged_names", "warning", text, tables.odd_planes))
     if tables.bad_programs:
         text = "compiled programs whose description is damaged were left out"
@@ -116,6 +116,8 @@ def _read_plane(plane: Plane, tables: _Tables) -> None:
     tables.planes += 1
     device = _DEVICE.match(plane.name)
     if device:
+        nameless = (line.events and not (line.name or line.display_name) for line in plane.lines)
+        tables.odd_planes += any(nameless)
         _read_device(plane, device[1], int(device[2]), tables)
     elif plane.name.startswith("/host:CPU"):
         pid = _find_process(plane)

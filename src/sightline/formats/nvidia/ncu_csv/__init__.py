@@ -35,7 +35,7 @@ IMPORTER = Importer(
     looks_like="a CSV table with the columns ID, Process ID, Process Name; Kernel Name above "
     "Address, Source; or ncu's printed sections",
     suffixes=(".csv", ".csv.gz", ".txt", ".log", ".out"),
-    version=6,
+    version=7,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 
@@ -54,7 +54,11 @@ def read(source: Source, options: ImportOptions) -> Imported:
         if re.search(PATTERN, data):
             header, records = HEADER, list_records(text)
             rows.start(header)
+        blank = 0  # lines between rows, of which ncu writes none
         for record in records:
+            if header is not None:
+                broken += blank if record else 0
+                blank = 0 if record else blank + 1
             if header is None:
                 if record[:2] == ["ID", "Process ID"]:
                     header = record
@@ -62,6 +66,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 else:
                     code.add(record)
                 continue
+            # A cell that nothing ends takes up the next line.
+            broken += bool(record) and "\n" in record[0]
             record = rows.fill(record)
             if len(record) != len(header):
                 broken += bool(record)

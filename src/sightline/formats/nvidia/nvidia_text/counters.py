@@ -24,6 +24,10 @@ ROW = re.compile(
 )
 # Of such a row, whatever is damaged behind its name.
 COUNTED = re.compile(r"(?:^|\S\s)\s*\d{1,15}\s{3,}[a-z]+_\w{1,60}\s{2,}\S")
+# The same where the number is damaged, or alone.
+UNCOUNTED = re.compile(
+    rf"^\s+[^\s\d]\d*\s{{3,}}[a-z]+_\w{{1,60}}\s{{2,}}\S.*{_VALUE}\s*$|^\s{{4,}}\d+\s*$"
+)
 _FIGURE = re.compile(r"^([\d.]+(?:e[+-]?\d+)?)(%|[KMGT]?B(?:/s)?)?$")
 _LEVEL = re.compile(r"^[A-Z][a-z]+ \((\d{1,2})\)$")
 # nvprof's name: Nsight Compute's, and what makes the one the other. Only what means the same on all

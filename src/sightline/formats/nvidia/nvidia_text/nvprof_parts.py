@@ -14,7 +14,13 @@ from sightline.formats._pasted_lines import cut_cells, drop_marks, is_csv
 from sightline.formats._summaries import COPY, FAULTS
 from sightline.formats.nvidia._cells import scale_figure
 from sightline.formats.nvidia._nvprof import read_row
-from sightline.formats.nvidia.nvidia_text.counters import COUNTED, KERNEL, ROW, read_counter
+from sightline.formats.nvidia.nvidia_text.counters import (
+    COUNTED,
+    KERNEL,
+    ROW,
+    UNCOUNTED,
+    read_counter,
+)
 from sightline.formats.nvidia.nvidia_text.parts import Part, name_program
 from sightline.formats.nvidia.nvidia_text.printed_trace import read_printed
 from sightline.formats.nvidia.nvidia_text.scan import (
@@ -37,6 +43,8 @@ _ROW = re.compile(
 )
 _BEGUN = re.compile(rf"^\s*(?:[A-Z][\w ()]{{2,30}}:)?\s*[\d.]{{1,6}}%\s+{_TIME}")
 _TIMES = re.compile(rf"\s{_TIME}(?=\s|$)")
+_FIGURE_CELL = re.compile(r"\d")
+_TIMES_OF_ROW = 4
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9,
        "h": 3600 * 10**9}  # fmt: skip
 # nvprof counts in units of 1024 (its memory of 1 KB is that of a page).
@@ -98,10 +106,13 @@ class NvprofReader:
         elif bare.startswith("No kernels were profiled"):
             self._take_own(self._pid or "", bare)
         elif self._table is None:
-            return
+            self.lost += bool(ROW.match(plain))  # a counter whose table has lost its header
+        elif self._table == COUNTERS and UNCOUNTED.match(plain):
+            self.lost += 1
         elif self._csv is not None:
             self._take_csv(plain)
         elif self._table == NVPROF and (row := _ROW.match(plain)) is not None:
+            self.lost += len(_TIMES.findall(plain)) > _TIMES_OF_ROW  # two lines in one
             self._take_row(row)
         elif self._table == NVPROF and (_BEGUN.match(plain) or len(_TIMES.findall(plain)) >= 3):
             self.lost += 1
@@ -127,6 +138,7 @@ class NvprofReader:
         if key in part.had and not self._in_ranges:
             part = self._start_part()
         part.had.add(key)
+        self.lost += any(_FIGURE_CELL.match(cell) for cell in table.header)  # a row behind it
         self._table = table.kind
         self._header = table.header
         self._csv = (table.header, []) if table.is_csv else None
@@ -184,6 +196,8 @@ class NvprofReader:
         row = read_counter(self._kernel or "", self._device, metric, launches, mean)
         if row is not None and row["kernel"]:
             self._keep_part().counters.append(row)
+        elif row is not None:
+            self.lost += 1  # whose kernel's line is damaged
 
     def _take_trace(self, line: str) -> None:
         row = read_printed(self._header, line)

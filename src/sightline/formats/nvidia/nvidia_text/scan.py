@@ -35,7 +35,7 @@ _HEADS = ("Time", "Total", "Start", "Type", "Invocations", "Count", "Device")
 _WORTH = re.compile(
     r"%|==|Executing|Statistics|Summary|/reports/|Generating|Collecting|nsys|Device|Host|Total"
     r"|Start|Count|Time|Type|Invocations|fault|thrash|throttle|result:|calls:|No kernels|Kernel: "
-    r"|^\s*\d+ +[a-z]|\d[num]?s |\d[KMG]B |\",|,\""
+    r"|^\s*(?:\d+ +|\S\d* {3,})[a-z]|^ {4,}\d+ *$|\d[num]?s |\d[KMG]B |\",|,\""
 )
 _BEGUN = re.compile(r"^[\s|\"]*\d[\d,]*\.\d+[\s|\",]+\d")
 _RULES = re.compile(r"^[\s|]*-{6,}[\s|]")
@@ -125,6 +125,7 @@ def _read_ruled(lines: list[str], at: int, header: list[str]) -> tuple[list[list
             lost += 1  # dashes with something else in them: the rows below are told by gaps
         elif not _ELIDED.match(line):
             lost += len(_FIGURES.findall(line)) >= _LEAST_FIGURES  # a row that begins otherwise
+            lost += bool(rows and columns and _is_first_cell(line, *columns[0]))
             break
         number += 1
     return rows, number, lost
@@ -148,6 +149,12 @@ def _keeps_to(line: str, columns: list[tuple[int, int]]) -> bool:
     """Whether a line is blank between all columns, and none of them is beyond its end."""
     is_blank = all(not line[a[1] : b[0]].strip() for a, b in pairwise(columns))
     return is_blank and len(line.rstrip()) > columns[-1][0] and "|" not in line[: columns[-1][0]]
+
+
+def _is_first_cell(line: str, begin: int, end: int) -> bool:
+    """Whether a line has a number alone, which ends where the first column does."""
+    plain = line.rstrip()
+    return len(plain) == end > begin and re.fullmatch(r"\s*\d+\.\d+", plain) is not None
 
 
 def _goes_on(line: str, header: list[str], columns: list[tuple[int, int]]) -> bool:

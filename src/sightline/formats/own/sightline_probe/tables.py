@@ -165,7 +165,8 @@ def _tabulate(found: _Read, functions: pl.DataFrame, offset: int) -> tuple[pl.Da
         }
     )
     frame = frame.join(functions, on="function", how="inner", maintain_order="left")
-    return frame, len(found.calls) - frame.height
+    odd = frame.filter(~pl.col("kind").is_in(f.KINDS)).height
+    return frame, len(found.calls) - frame.height + odd
 
 
 def _add_stacks(rows: pl.DataFrame, facts: dict[str, Any], trie: StackTrie) -> pl.DataFrame:

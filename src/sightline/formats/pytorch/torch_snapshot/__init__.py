@@ -9,6 +9,8 @@ unknown ones are kept, in the column `other`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 
 from sightline._native import Pickle
@@ -35,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle with 'segments' and 'device_traces'",
     suffixes=(".pickle", ".pkl", ".pickle.gz", ".pkl.gz"),
-    version=5,
+    version=6,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 
@@ -88,8 +90,36 @@ def read(source: Source, options: ImportOptions) -> Imported:
         has_stacks=pickle.stacks().rows > 0,
     )
     imported.quality = [*_check_pickle(pickle), *events.quality]
+    if not pickle.damage and not has_whole_frames(source.path):
+        text = "the pickle's frames end elsewhere than they say: bytes were added or are missing"
+        imported.quality.append(Quality("damaged_frames", "error", text))
     imported.quality += _note_missing_blocks(imported.tables)
     return imported
+
+
+# What may stand between frames: long texts and bytes, in pickletools' words BINUNICODE(8),
+# BINBYTES(8) and BYTEARRAY8.
+_UNFRAMED = b"X\x8dB\x8e\x96"
+_FRAME, _SHORTEST = b"\x95", 4  # bytes: less than that stands behind the last frame without one
+
+
+def has_whole_frames(path: Path) -> bool:
+    """Whether the frames of a pickle, which say how long they are, end where the next one begins.
+
+    True also where it has none, and of what is packed or behind a long text.
+    """
+    size, at = path.stat().st_size, 2
+    with path.open("rb") as stream:
+        head = stream.read(3)
+        if head[:1] != b"\x80" or head[2:] != _FRAME:
+            return True
+        while size - at >= _SHORTEST:
+            stream.seek(at)
+            head = stream.read(9)
+            if head[:1] != _FRAME:
+                return head[:1] in _UNFRAMED
+            at += 9 + int.from_bytes(head[1:], "little")
+    return at <= size
 
 
 def _note_missing_blocks(tables: dict[str, pl.DataFrame]) -> list[Quality]:
