@@ -40,6 +40,7 @@ HOST_BAR = 26  # beside longer names
 MAX_RANKS = 16
 MAX_FINDINGS = 4
 MAX_REMARKS = 3
+_ALONE = "removing it alone"  # why a remark that costs something gains nothing
 MAX_PARTS = 5
 MAX_KERNELS = 5
 EVIDENCE_LINES = 4  # of one fact: a sentence is printed whole, a call stack is not
@@ -125,7 +126,7 @@ def _head(answer: Answer, width: int) -> Iterator[Text]:
             for name, n in answer.counts.items()
             if name not in ("recordings", "quality")
         )
-        yield from wrap_text(f"no timeline · {held}", "", "", width)
+        yield from wrap_text(f"no timeline · {held or 'no events'}", "", "", width)
         for table in ("compilations", "fused_kernels"):
             if answer.counts.get(table):
                 log = shlex.quote(str(answer.recordings[0]["path"]))
@@ -317,17 +318,25 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     if remarks:
         if shown:
             yield Text()
-        yield Text("Also noticed (no estimate of a gain)", style="bold")
+        yield Text(answer.remarks_title, style="bold")
     for finding in remarks[:MAX_REMARKS]:
         cost = _cost(finding, answer.breakdown)
         yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
         yield from wrap_text(f"{cost}{finding['summary']}", "   ", "   ", width)
+        for line in _choose_facts(finding["evidence"]):
+            yield from _evidence(line, width)
         if not shown and finding is remarks[0] and finding["fix"]:
             yield from wrap_text(finding["fix"], "   Fix    ", " " * 10, width)
     left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
     if left_out:
         yield Text()
         yield Text(_tell_findings(f"   {left_out} more:  ", answer, width), style="dim")
+
+
+def _choose_facts(evidence: Sequence[str]) -> list[str]:
+    """Two facts for a remark: the first, and why it gains nothing, else the second."""
+    why = [fact for fact in evidence[1:] if fact.startswith(_ALONE)]
+    return [*evidence[:1], *(why or evidence[1:])[:1]]
 
 
 def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
@@ -520,7 +529,8 @@ def _limits(answer: Answer, width: int) -> Iterator[Text]:
             )
         )
         return
+    rules: dict[str, list[str]] = {}
     for finding in abstained:
-        yield from wrap_text(
-            f"Not checked: {finding['rule']} ({finding['reason']}).", "", "", width
-        )
+        rules.setdefault(str(finding["reason"]), []).append(finding["rule"])
+    for reason, names in rules.items():
+        yield from wrap_text(f"Not checked: {', '.join(names)} ({reason}).", "", "", width)
