@@ -72,8 +72,7 @@ def note_ladder(ladder: Sequence[Row]) -> str | None:
         hidden = [row["free"] for row in alone if row not in rows]
         shown = sum(row["gain_pct"] for row in rows)
         if hidden and together >= shown + LEAST_ROOM_PCT:
-            these = [row["free"] for row in rows] if len(rows) == 1 else [ALL_FREE]
-            *first, last = [*these, *hidden]
+            *first, last = (rows[0]["free"] if len(rows) == 1 else ALL_FREE, *hidden)
             parts.append(f"{', '.join(first)} and {last} together {format_pct(together)}")
         elif len(rows) > 1:
             parts.append(f"{ALL_FREE} {format_pct(together)}")

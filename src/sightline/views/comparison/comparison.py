@@ -355,7 +355,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
         yield Text(f"{title:<{room}}{row['status']:>16}{costs[0]:>15}{costs[1]:>15}")
         if row["status"] == "fixed" and row["predicted_ns"]:
             yield Text(
-                f"   foreseen gain up to {format_ns(row['predicted_ns'])}, realized "
+                f"   foreseen gain up to {format_ns(row['predicted_ns'])}; its cost fell by "
                 f"{format_ns(row['realized_ns'])}",
                 style="dim",
             )
