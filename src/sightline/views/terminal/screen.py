@@ -469,6 +469,8 @@ def _functions(answer: Answer, width: int) -> Iterator[Text]:
 def name_functions(rows: list[dict[str, Any]]) -> str:
     """What the table of the longest functions is called, which may be regions."""
     what = "regions" if rows[0]["layer"] == "phase" else "functions"
+    if rows[0].get("with_waits"):
+        return f"Top {what} by time, waits included"
     return f"Top {what} by {is_measured(rows[0]['weight'])}"
 
 
