@@ -12,6 +12,7 @@ from formats import test_clustercockpit as cockpit
 from formats import test_slurm as slurm
 from sightline.doors.cli.main import main
 from sightline.formats.cluster import _jobstats as jobstats
+from support.command import sightline
 
 # Three hours on four GPUs, of which two idle, and a job without a summary.
 HOURS = 3 * 3600
@@ -242,3 +243,13 @@ def test_report_and_findings_read_jobs_as_any_run(
     assert idle["cost_pct"] == 25.0
     assert "user" not in json.dumps(idle["rows"])
     assert "GPUs of a job did nothing" in read_screen(capsys, "report", path)
+
+
+def test_a_source_behind_digest_is_a_source(tmp_path: Path) -> None:
+    missing = sightline("jobs", "--digest", tmp_path / "none.json")
+    assert "there is no digest by" in missing.err
+    empty = tmp_path / "empty.json"
+    empty.write_text("{}")
+    asked, plain = sightline("jobs", "--digest", empty), sightline("jobs", empty, "--digest")
+    assert asked.err == plain.err
+    assert asked.out == plain.out
