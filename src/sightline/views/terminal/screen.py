@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sightline.answer.answer import Answer
 from sightline.answer.price_words import LABELS, write_price
-from sightline.core.text import fit_text, make_printable
+from sightline.core.text import fit_text, fit_texts, make_printable
 from sightline.core.units import (
     format_bytes,
     format_count,
@@ -416,9 +416,10 @@ def _kernels(answer: Answer, width: int) -> Iterator[Text]:
     yield Text(
         f"{'Top kernels':<{room}}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold"
     )
-    for row in rows[:MAX_KERNELS]:
+    names = fit_texts([row["short_name"] for row in rows[:MAX_KERNELS]], room - 1)
+    for row, name in zip(rows, names, strict=False):
         yield Text(
-            f"{fit_text(row['short_name'], room - 1):<{room}}{format_count(row['instances']):>9}"
+            f"{name:<{room}}{format_count(row['instances']):>9}"
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
@@ -433,9 +434,10 @@ def _ops(answer: Answer, width: int) -> Iterator[Text]:
     yield Text(
         f"{'Top operators on the CPU':<{room}}{'n':>12}{'own time':>12}{'total':>12}", style="bold"
     )
-    for row in answer.ops[:MAX_KERNELS]:
+    names = fit_texts([row["name"] for row in answer.ops[:MAX_KERNELS]], room - 1)
+    for row, name in zip(answer.ops, names, strict=False):
         yield Text(
-            f"{fit_text(row['name'], room - 1):<{room}}{format_count(row['instances']):>12}"
+            f"{name:<{room}}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
         )
 
@@ -459,11 +461,9 @@ def _functions(answer: Answer, width: int) -> Iterator[Text]:
     wide = max(12, *(len(amount) + 2 for both in amounts for amount in both))
     room = width - 10 - 2 * wide
     yield Text(f"{head:<{room}}{'own':>{wide}}{'':>10}{'total':>{wide}}", style="bold")
-    for row, (own, total) in zip(shown, amounts, strict=True):
-        yield Text(
-            f"{fit_text(row['short_name'], room - 1):<{room}}{own:>{wide}}"
-            f"{format_pct(row['own_pct']):>10}{total:>{wide}}"
-        )
+    names = fit_texts([row["short_name"] for row in shown], room - 1)
+    for row, name, (own, total) in zip(shown, names, amounts, strict=True):
+        yield Text(f"{name:<{room}}{own:>{wide}}{format_pct(row['own_pct']):>10}{total:>{wide}}")
 
 
 def name_functions(rows: list[dict[str, Any]]) -> str:
