@@ -63,12 +63,23 @@ def read_screen(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+def test_the_id_of_a_job_is_never_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what `sightline job` takes."""
+    path = write_sacct(tmp_path)
+    path.write_text(path.read_text().replace("4712", "8012944240935501"))
+    assert "8012944240935501" in read_screen(capsys, "jobs", str(path))
+
+
 def test_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     screen = read_screen(capsys, "jobs", str(write_sacct(tmp_path)))
     assert "2 jobs of 2 users" in screen
     assert "Given   24.0 GPU hours, 48.0 core hours" in screen
     assert "Wasted  at least 6.0 GPU hours (25 %)" in screen
     assert "GPUs of a job did nothing" in screen
+    assert "idle GPUs" in screen
+    assert "6.0 gh" in screen
+    assert "gh hours of GPUs" in screen
+    assert "Nothing says how the GPUs of 1 job were used" in screen
     assert "sightline job 4711 SOURCE" in screen
     assert "\x1b" not in screen
     assert max(map(len, screen.splitlines())) <= 80
