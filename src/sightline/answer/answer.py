@@ -320,7 +320,7 @@ def _describe_run(answer: Answer) -> list[str]:
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = low if low == high else f"{low} to {high}"
         parts.append(f"window {span} ({answer.window[0]['window']})")
-        parts.append(f"{format_count(answer.counts['device_ops'])} GPU operations")
+        parts.append(format_several(answer.window_operations, "GPU operation"))
     if answer.counts.get("host_ops"):
         parts.append(f"{format_count(answer.counts['host_ops'])} CPU ranges")
     return parts

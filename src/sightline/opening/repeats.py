@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 
 from sightline.core.model.declare import Quality
-from sightline.opening.given import EPOCH_NS, Given
+from sightline.opening.given import EPOCH_NS, Given, name_both
 from sightline.opening.recognise import list_importers
 
 
@@ -33,7 +33,8 @@ def drop_repeats(given: Sequence[Given]) -> tuple[list[Given], list[Quality]]:
             continue
         gone.add(id(one))
         what = "are files of one session" if one.formats != twin.formats else "have the same bytes"
-        text = f"{one.name} is left out: it and {twin.name} {what}"
+        name, first = name_both(one, twin)
+        text = f"{name} is left out: it and {first} {what}"
         notes.append(Quality("repeated_recording", "info", text))
     return [one for one in given if id(one) not in gone], notes
 
