@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sightline.answer.answer import Answer
+from sightline.answer.answer import Answer, note_ladder
 
 
 def find(rule: str, gain_pct: float) -> dict[str, Any]:
@@ -28,3 +28,19 @@ def test_gains_that_are_more_than_all_are_not_to_be_added(
 ) -> None:
     answer = Answer(findings=[find(*one) for one in findings])
     assert any("overlap" in note for note in answer.notes) == is_said
+
+
+def test_a_rule_that_found_two_things_is_named_once() -> None:
+    found = [find("host-late", 40.0), find("host-late", 30.0), find("sync-in-step", 25.0)]
+    idle = [{"idle_ns": 50_000}]
+    (said,) = Answer(findings=found, breakdown=idle).notes
+    assert said.startswith("The gains of host-late and sync-in-step overlap: there are 50.00 µs")
+    (said,) = Answer(findings=found[:2], breakdown=idle).notes
+    assert said.startswith("The gains of all host-late findings overlap")
+
+
+def test_what_is_free_only_together_is_a_list() -> None:
+    frees = [("host", 64.9), ("copies", 0.0), ("communication", 0.0), ("all of these", 77.0)]
+    said = note_ladder([{"free": free, "gain_pct": pct} for free, pct in frees])
+    assert said is not None
+    assert said.endswith("by: host 64.9 %, host, copies and communication together 77.0 %.")

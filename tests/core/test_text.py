@@ -52,3 +52,11 @@ def test_a_sentence_within_another_keeps_its_acronym() -> None:
     assert begin_lower("The host waits") == "the host waits"
     assert begin_lower("A") == "a"
     assert begin_lower("") == ""
+
+
+def test_names_of_one_word_that_a_cut_would_make_one_are_told_apart() -> None:
+    start, end = "trt_turing_h1688cudnn_256x64_ldg8_relu_exp_", "_nhwc_linkable_tn_v1"
+    fitted = fit_texts([f"{start}interior{end}", f"{start}small{end}"], 40)
+    assert "interior" in fitted[0]
+    assert "small" in fitted[1]
+    assert all(len(text) <= 40 for text in fitted)

@@ -212,6 +212,10 @@ def test_format_count(value: int | None, text: str) -> None:
         (1, "of 1 kernel launch have no kernel: lost", "1 of 1 kernel launch has no kernel: lost"),
         (1, "of 2,000 GPU operations have no call", "1 of 2,000 GPU operations has no call"),
         (1, "of 8 waits for events do not say which", "1 of 8 waits for events does not say which"),
+        (1, "values are not numbers where others of the same name are: they were left out",
+         "1 value is not a number where others of the same name is: it was left out"),
+        (1, "events have no time; their order is used instead",
+         "1 event has no time; its order is used instead"),
         (3, "of 8 waits for events do not say which", "3 of 8 waits for events do not say which"),
     ],
 )  # fmt: skip

@@ -44,3 +44,14 @@ def test_another_kernel_and_a_note() -> None:
         finding("other", 1000, severity="info"),
     ]
     assert absorb_symptoms(found, RULES) == found
+
+
+def test_a_remark_that_says_again_what_limits_the_run() -> None:
+    """Of one kernel it is said once that it is most of the time."""
+    rules = {"busy": Rule("busy", "busy", explains=("one",)), "one": Rule("one", "one")}
+    where = {"kernel": "gemm"}
+    busy = Finding("busy", "busy", "info", "said", where=where, states_limit=True)
+    one = Finding("one", "one", "info", "said", cost=Price(10, "ns"), where=where)
+    assert absorb_symptoms([busy, one], rules) == [busy]
+    other = Finding("one", "one", "info", "said", cost=Price(10, "ns"), where={"kernel": "norm"})
+    assert absorb_symptoms([busy, other], rules) == [busy, other]

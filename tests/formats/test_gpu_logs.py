@@ -668,3 +668,14 @@ def test_a_label_makes_a_gpu_only_in_a_gpus_family(tmp_path):
     )
     rows = read(tmp_path, "gpus.prom", content + gpus)
     assert {row[2] for row in rows} == {None, 0, 1}
+
+
+def test_the_moment_at_which_a_series_began_is_no_measurement(tmp_path: Path) -> None:
+    """OpenMetrics' X_created beside X_total; a metric of that name alone stays."""
+    path = tmp_path / "metrics.txt"
+    path.write_text(
+        "# TYPE done_total counter\ndone_total 3\n# TYPE done_created gauge\ndone_created 1.7e9\n"
+        "# TYPE pods_created gauge\npods_created 2\n"
+    )
+    counters = sightline.open(str(path)).table("counters")
+    assert set(counters.get_column("metric")) == {"done_total", "pods_created"}

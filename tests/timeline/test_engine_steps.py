@@ -139,3 +139,11 @@ def test_replays_of_whole_graphs_where_nothing_else_is_known(tmp_path: Path) -> 
 def test_other_programs_have_none(tmp_path: Path) -> None:
     run = opened(tmp_path, [host("user_annotation", "step 3", 0, 9), kernel("k", 0, 9)])
     assert list_engine_steps(run).is_empty()
+
+
+def test_sglang_writes_the_text_of_vllm(tmp_path: Path) -> None:
+    text = host("user_annotation", "execute_context_0(0)_generation_2(2)", 0, 50)
+    assert list_engine_steps(opened(tmp_path, [text])).get_column("engine").to_list() == ["vllm"]
+    called = host("python_function", "sglang/srt/model_executor/model_runner.py(9): run", 1, 9)
+    run = opened(tmp_path, [text, called])
+    assert list_engine_steps(run).get_column("engine").to_list() == ["sglang"]

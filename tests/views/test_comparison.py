@@ -122,9 +122,9 @@ def test_findings_fixed_and_new(sides: list[list[Sample]], data: dict[str, Any])
         ("b", "on both sides", None),
         ("c", "only after", None),
     ]
-    assert "realized" not in render_comparison({**data, "findings": apart}).plain
+    assert "cost fell by" not in render_comparison({**data, "findings": apart}).plain
     screen = render_comparison({**data, "findings": rows}).plain
-    assert "foreseen gain up to 8 ns, realized 9 ns" in screen
+    assert "foreseen gain up to 8 ns; its cost fell by 9 ns" in screen
     lines = [line.split() for line in screen.splitlines()]
     assert ["A", "fixed", "9", "ns", "not", "found"] in lines
     assert ["C", "new", "not", "found", "2", "ns"] in lines

@@ -93,3 +93,6 @@ def test_stacks_alone_begin_with_where_the_time_goes() -> None:
     table = next(block for block in shown if block["kind"] == "table")
     assert table["title"] == "Top functions by CPU time"
     assert [column["name"] for column in table["columns"]] == ["name", "own", "own_pct", "total"]
+    names = table["columns"][0]
+    assert "labels" not in names
+    assert names["values"][0] == answer.functions[0]["short_name"]

@@ -103,10 +103,29 @@ def test_what_gains_nothing_is_a_remark_below_the_findings(screen):
     lines = screen(
         finding(gain_ns=0, gain_pct=0.0, summary="Nothing to win."), finding(summary="It is late.")
     )
-    remarks = lines.index("Also noticed (no estimate of a gain)")
+    remarks = lines.index("Also noticed (no gain by itself, or no estimate of one)")
     assert any(line.startswith("1  ") for line in lines[:remarks])
     assert lines[remarks + 2] == "   Costs 5.000 µs (20.0 %). Nothing to win."
     assert not any(line.startswith("2  ") for line in lines)
+
+
+def test_a_remark_shows_a_fact_and_why_it_gains_nothing(screen):
+    alone = "removing it alone gains 0 ns of 5.000 µs: the next limit is the host"
+    facts = ("55 × reduce, 326.9 ms", "each takes about 5.955 ms", alone)
+    lines = screen(finding(gain_ns=0, gain_pct=0.0, evidence=facts), finding(summary="It is late."))
+    remarks = next(i for i, line in enumerate(lines) if line.startswith("Also noticed"))
+    told = [line for line in lines[remarks:] if line.startswith("   · ")]
+    assert told[0] == "   · 55 × reduce, 326.9 ms"
+    assert told[1].startswith("   · removing it alone gains 0 ns")
+    assert len(told) == 2
+    lines = screen(finding(gain_ns=None, evidence=facts[:2]), finding(summary="It is late."))
+    assert "Also noticed (no estimate of a gain)" in lines
+
+
+def test_rules_that_lacked_the_same_share_a_line(screen):
+    lacked = {"abstained": True, "reason": "no energy was recorded"}
+    lines = screen(finding(rule="idle-burn", **lacked), finding(rule="busy-but-idle", **lacked))
+    assert lines[-1] == "Not checked: idle-burn, busy-but-idle (no energy was recorded)."
 
 
 def test_what_the_run_is_bound_by_leads_without_a_number(screen):

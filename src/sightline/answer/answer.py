@@ -72,8 +72,8 @@ def note_ladder(ladder: Sequence[Row]) -> str | None:
         hidden = [row["free"] for row in alone if row not in rows]
         shown = sum(row["gain_pct"] for row in rows)
         if hidden and together >= shown + LEAST_ROOM_PCT:
-            these = [row["free"] for row in rows] if len(rows) == 1 else ["all of these"]
-            parts.append(f"{' and '.join([*these, *hidden])} {format_pct(together)}")
+            *first, last = (rows[0]["free"] if len(rows) == 1 else ALL_FREE, *hidden)
+            parts.append(f"{', '.join(first)} and {last} together {format_pct(together)}")
         elif len(rows) > 1:
             parts.append(f"{ALL_FREE} {format_pct(together)}")
     return f"If it took no time, the window would be shorter by: {', '.join(parts)}."
@@ -165,6 +165,13 @@ class Answer:
         return [f for f in self.judged if not has_gain(f)]
 
     @cached_property
+    def remarks_title(self) -> str:
+        """What stands above the remarks that follow the gains."""
+        told = any(0 in map(f.get, ("gain_ns", "gain_bytes", "gain_j")) for f in self.remarks)
+        known = "no gain by itself, or no estimate of one" if told else "no estimate of a gain"
+        return f"Also noticed ({known})"
+
+    @cached_property
     def leads(self) -> list[Row]:
         """The remarks that come before all gains: what the run as a whole is bound by.
 
@@ -218,11 +225,9 @@ class Answer:
             or 100 * sum(f["gain_ns"] for f in of_idle) <= ALL_PCT * idle_ns
         ):
             return None
-        names = [f["rule"] for f in of_idle]
-        return (
-            f"The gains of {', '.join(names[:-1])} and {names[-1]} overlap: there are "
-            f"{format_ns(idle_ns)} of idle time in all."
-        )
+        *first, last = dict.fromkeys(f["rule"] for f in of_idle)
+        whose = f"{', '.join(first)} and {last}" if first else f"all {last} findings"
+        return f"The gains of {whose} overlap: there are {format_ns(idle_ns)} of idle time in all."
 
     @property
     def notes(self) -> list[str]:
@@ -315,7 +320,7 @@ def _describe_run(answer: Answer) -> list[str]:
         low, high = format_ns(min(lengths)), format_ns(max(lengths))
         span = low if low == high else f"{low} to {high}"
         parts.append(f"window {span} ({answer.window[0]['window']})")
-        parts.append(f"{format_count(answer.counts['device_ops'])} GPU operations")
+        parts.append(format_several(answer.window_operations, "GPU operation"))
     if answer.counts.get("host_ops"):
         parts.append(f"{format_count(answer.counts['host_ops'])} CPU ranges")
     return parts

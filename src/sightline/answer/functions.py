@@ -7,11 +7,14 @@ from typing import Any
 
 import polars as pl
 
+from sightline.core.algebra.scalars import sum_column
 from sightline.core.kernel_labels import label_kernels
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.flames.build import build_stacks, choose_weight
 from sightline.flames.stacks import UNITS, Stacks
+from sightline.timeline.host_functions import WAIT
+from sightline.timeline.hot_stacks import read_hot_stacks
 
 TOP = 10
 # What a person calls a function; a thread, an instruction or a reason to wait stands under one.
@@ -28,9 +31,19 @@ def list_hot_functions(run: Run) -> list[dict[str, Any]]:
         weight = choose_weight(stacks, None)
     except MissingDataError:
         return []
-    return rank_functions(stacks, weight)
+    with_waits = weight == "cpu_time_ns" and _has_waits(run)
+    return [row | {"with_waits": with_waits} for row in rank_functions(stacks, weight)]
 
 
+def _has_waits(run: Run) -> bool:
+    """Whether threads were sampled while they waited, too: their time is not the CPU's."""
+    hot = read_hot_stacks(run)
+    if hot is None:
+        return False
+    return bool(100 * sum_column(hot.list_kind(WAIT), "value") >= _WAITS_PCT * hot.total > 0)
+
+
+_WAITS_PCT = 1.0
 # How py-spy names the root of each process's stacks: what ends there ran before Python did.
 _PY_SPY_PROCESS = re.compile(r"process \d+:.* \(:0\)")
 

@@ -127,7 +127,7 @@ def answer_tables(
         lines = [line for line in str(error).splitlines() if line.strip()]
         raise RequestError(
             "the query cannot be answered",
-            why=lines[0].replace("!.", "") if lines else type(error).__name__,
+            why=lines[0].rstrip(".!") if lines else type(error).__name__,
             # Where in the query it is, and the names that DuckDB would have known instead.
             hint="\n".join([*lines[1:], hint]),
         ) from error

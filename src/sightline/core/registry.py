@@ -20,6 +20,7 @@ import contextlib
 import importlib
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -143,17 +144,40 @@ def load(kind: str, name: str) -> ModuleType:
     if name not in known:
         raise RequestError(
             f"there is no {KINDS[kind].noun} called '{name}'",
-            why=did_you_mean(name, known),
+            why=_find_asked(name) if kind == "analyses" else did_you_mean(name, known),
             hint=f"All of them:  sightline {KINDS[kind].listed_by}",
         )
     return importlib.import_module(known[name])
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+_FORMS = re.compile(r"(?:ies|es|ied|ed|ing|s|y)$")  # copies, copied, copying, copy
+_LEAST_STEM = 3
+
+
+def _find_asked(word: str) -> str | None:
+    """An analysis of nearly that name; else those whose question has a form of the word."""
+    known = list_names("analyses")
+    stem = _FORMS.sub("", word.lower())
+    if did_you_mean(word, known, _CLOSE) or len(stem) < _LEAST_STEM:
+        return did_you_mean(word, known)
+    asked = [
+        name
+        for name, module in load_members("analyses")
+        if any(part.startswith(stem) for part in module.ANALYSIS.question.lower().split())
+    ]
+    # What has a vendor's name comes last.
+    asked.sort(key=lambda name: ".nsys." in known[name])
+    return f"did you mean {' or '.join(asked[:3])}?" if asked else did_you_mean(word, known)
+
+
+_CLOSE = 0.75  # of difflib: one or two letters of a word
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The names that are nearest to a mistyped one, as a question."""
     import difflib
 
-    near = difflib.get_close_matches(word, list(known), n=3)
+    near = difflib.get_close_matches(word, list(known), n=3, cutoff=cutoff)
     return f"did you mean {' or '.join(near)}?" if near else None
 
 

@@ -54,7 +54,10 @@ def _count_common(texts: Sequence[str]) -> int:
 def _fit_around(text: str, start: int, end: int, width: int) -> str:
     """The text without most of its first `start` and last `end` characters."""
     # From the beginning of the word in which they begin to differ: a label with its value.
-    start = max(text.rfind(mark, 0, start) + 1 for mark in " ,;{")
+    begin = max(text.rfind(mark, 0, start) + 1 for mark in " ,;{")
+    if len(text) - end - begin > width - 4:  # a long word, of which only that differs
+        begin = start
+    start = begin
     own = text[start : len(text) - end]
     room = width - len(own) - 2
     if room < 2:

@@ -196,6 +196,15 @@ _OF_ONE = (
     (r"\bhand out\b", "hands out"),
     (r"\btheir\b", "its"),
 )
+# What is said of them behind the clause.
+_OF_IT = (
+    (r"\bthey are\b", "it is"),
+    (r"\bthey were\b", "it was"),
+    (r"\bthey have\b", "it has"),
+    (r"\bthey (may|cannot)\b", r"it \1"),
+    (r"\bthey (end|begin|weigh|stand)\b", r"it \1s"),
+    (r"\btheir\b", "its"),
+)
 # The clause's subject: words without a preposition before the first that ends like a plural.
 _SUBJECT = re.compile(
     r"(?P<before>(?:(?!(?:in|of|on|at|by|to|from|with|that|which)\b)[\w-]+ )*?)"
@@ -209,8 +218,9 @@ _WHOLE = re.compile(r"of [\d,]+ [\w-]+")
 def format_note(count: int | None, text: str) -> str:
     """A clause about several things behind their number: '2 events were left out', '1 event was'.
 
-    Of one thing the first noun and the verbs before a colon are in the singular; of one of several
-    ('1 of 20 events was') the verbs alone, since the noun belongs to the whole.
+    Of one thing the first noun and the verbs before a colon are in the singular, and what is called
+    they behind it; of one of several ('1 of 20 events was') the verbs alone, since the noun belongs
+    to the whole.
     """
     if count is None:
         return text
@@ -218,11 +228,12 @@ def format_note(count: int | None, text: str) -> str:
         return f"{format_count(count)} {text}"
     clause, mark, rest = re.fullmatch(r"([^:;]*)([:;]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     if (whole := _WHOLE.match(clause)) is not None:
-        return f"1 {whole[0]}{_say_of_one(clause[whole.end() :])}{mark}{rest}"
+        return f"1 {whole[0]}{_say_of_one(clause[whole.end() :])}{mark}{_say_of_it(rest)}"
     if (subject := _SUBJECT.match(clause)) is not None:
         clause = _say_of_one(
             f"{subject['before']}{_name_one(subject['noun'])}{clause[subject.end() :]}"
         )
+        rest = _say_of_it(rest)
     return f"1 {clause}{mark}{rest}"
 
 
@@ -230,6 +241,12 @@ def _say_of_one(clause: str) -> str:
     for several, one in _OF_ONE:
         clause = re.sub(several, one, clause)
     return clause
+
+
+def _say_of_it(rest: str) -> str:
+    for several, one in _OF_IT:
+        rest = re.sub(several, one, rest)
+    return rest
 
 
 def _name_one(noun: str) -> str:

@@ -18,7 +18,8 @@ def absorb_symptoms(found: Sequence[Finding], rules: Mapping[str, Rule]) -> list
     """The findings without those that another one about the same kernel explains (`Rule.explains`).
 
     A finding explains another one where it gains at least half as much and is no less severe: the
-    time is the same, and the cause says what to change. It names what it took in.
+    time is the same, and the cause says what to change. A remark, which gains nothing, is explained
+    by what says what limits the run, too. The cause names what it took in, unless it says it all.
     """
     taken: dict[int, int] = {}
     places: dict[str, list[int]] = {}
@@ -94,6 +95,8 @@ def _find_root(taken: Mapping[int, int], place: int) -> int:
 
 
 def _is_most(cause: Finding, symptom: Finding) -> bool:
+    if symptom.gain is None and cause.states_limit:
+        return True
     return bool(cause.gain_ns) and (
         2 * (cause.gain_ns or 0) >= (symptom.gain_ns or 0)
         and _LOUD.index(cause.severity) <= _LOUD.index(symptom.severity)
@@ -101,7 +104,7 @@ def _is_most(cause: Finding, symptom: Finding) -> bool:
 
 
 def _name_symptoms(cause: Finding, symptoms: Sequence[Finding]) -> Finding:
-    if not symptoms:
+    if not symptoms or cause.states_limit:
         return cause
     titles = dict.fromkeys(f.title.split(":")[0] for f in symptoms)
     line = f"seen also as: {', '.join(map(begin_lower, titles))}"

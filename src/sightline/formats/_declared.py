@@ -651,7 +651,7 @@ IMPORTERS = (
         weak=(b'(?:\\A|\\n)(?:DCGM_FI_\\w+|dcgm_\\w+|nvidia_smi_\\w+)\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)XPU_TIMER_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+', b'(?:\\A|\\n)nccl_\\w*(?:bus_bandwidth|exec_time)_\\w+\\{[^}\\n]*\\} [-+0-9.eE]+'),
         looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
         suffixes=('.metrics', '.prom', '.ini', '.txt', '.json'),
-        version=10,
+        version=11,
         source='https://prometheus.io/docs/instrumenting/exposition_formats/',
     ),
     Importer(

@@ -123,3 +123,9 @@ class Given:
             frame = part.scan(load_table(table))
             if frame is not None:
                 yield frame
+
+
+def name_both(one: Given, other: Given) -> tuple[str, str]:
+    """What two are called in one sentence: their files' names, where these tell them apart."""
+    names = Path(one.name).name, Path(other.name).name
+    return names if names[0] != names[1] else (one.name, other.name)

@@ -65,7 +65,7 @@ def _is_frontend(facts: dict[str, Any]) -> bool:
 
 
 def _explain(member: Member) -> Quality:
-    path = member.facts.get("path")
+    path = Path(str(member.facts.get("path"))).name
     what = "is of no rank and used no GPU: it is left out"
     if _is_frontend(member.facts):
         what = "is of the server's front end, which runs no model: it is left out"

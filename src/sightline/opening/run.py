@@ -20,6 +20,7 @@ from sightline.opening.imports import import_one
 from sightline.opening.merged import is_merged, split_ranks
 from sightline.opening.paths import OneOfMany, expand_paths, list_empty, name_files
 from sightline.opening.ranks import compose_run, read_rank_of_path
+from sightline.opening.repeats import drop_repeats
 from sightline.opening.run_folder import read_folder
 from sightline.opening.same_job import check_same_job, is_same_job
 
@@ -44,8 +45,10 @@ def open_run(
     stand where that is known; else it is found out.
     Raises InputError where a path is missing or holds no recording, or recordings differ.
     """
-    given = drop_helpers(_read_given(paths, options, progress))
-    if not same_job and (notes := check_same_job(given)):
+    given, notes = drop_repeats(drop_helpers(_read_given(paths, options, progress)))
+    if not same_job:
+        notes += check_same_job(given)
+    if notes:
         given[0] = _add_notes(given[0], notes)
     return compose_run([m for one in given for m in one.members], fit)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sightline.core.model.declare import Quality
 from sightline.core.units import format_long, format_several
 from sightline.errors import InputError
-from sightline.opening.given import Given
+from sightline.opening.given import Given, name_both
 from sightline.opening.job_evidence import find_difference, has_evidence
 
 _SHOWN = 12  # jobs in an error
@@ -54,13 +54,13 @@ def check_same_job(given: Sequence[Given]) -> list[Quality]:
 
 
 def _note_unproven(one: Given, job: Sequence[Given]) -> Quality:
-    other = next(each.name for each in job if each is not one)
+    name, other = name_both(one, next(each for each in job if each is not one))
     return Quality(
         "unproven_job",
         "info",
-        f"{_NOTHING_SHOWN.format(one.name, other)}; they are read as one job",
+        f"{_NOTHING_SHOWN.format(name, other)}; they are read as one job",
         None,
-        f"Open {one.name} alone if it is another program's.",
+        f"Open {name} alone if it is another program's.",
     )
 
 

@@ -44,6 +44,8 @@ SCHEMA = {
     "source": pl.String,
     "confidence": pl.String,
 }
+# SGLang's own modules: it can write the texts of vLLM, as AMD's builds of it do.
+_SGLANG = r"sglang/srt/"
 _SPAN = ["rank", "pid", "tid", "name", "start_ns", "end_ns"]
 
 
@@ -153,6 +155,8 @@ def _read_ranges(run: Run) -> pl.DataFrame:
         .unique("rank", keep="first", maintain_order=True)
     )
     kept = outer.join(main, on=thread, how="semi", nulls_equal=True)
+    if list_host_names(run).different.str.contains(_SGLANG).any():
+        kept = kept.with_columns(engine=pl.lit("sglang"))
     filled = pl.coalesce("decode_tokens", pl.when(_makes_one_each()).then("decode_requests"))
     return kept.with_columns(source=pl.lit(source), decode_tokens=filled)
 

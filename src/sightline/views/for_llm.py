@@ -109,7 +109,7 @@ def _ways_out(finding: Row) -> Iterator[str]:
     if finding["fix"]:
         yield f"- Fix: {_line(finding['fix'], 500)}"
     if finding["verify"]:
-        yield f"- Check: `{_line(finding['verify'])}`"
+        yield f"- Check: {_line(finding['verify'])}"
 
 
 def _remarks(answer: Answer) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _remarks(answer: Answer) -> Iterator[str]:
         return
     if not remarks:
         return
-    yield "## Also noticed (no estimate of a gain)"
+    yield f"## {answer.remarks_title}"
     for place, finding in enumerate(remarks):
         yield f"- {_line(finding['title'])} [{finding['rule']}]: {_line(finding['summary'])}"
         if place == 0 and not answer.gains:

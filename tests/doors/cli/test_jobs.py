@@ -12,6 +12,7 @@ from formats import test_clustercockpit as cockpit
 from formats import test_slurm as slurm
 from sightline.doors.cli.main import main
 from sightline.formats.cluster import _jobstats as jobstats
+from support.command import sightline
 
 # Three hours on four GPUs, of which two idle, and a job without a summary.
 HOURS = 3 * 3600
@@ -62,12 +63,23 @@ def read_screen(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+def test_the_id_of_a_job_is_never_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what `sightline job` takes."""
+    path = write_sacct(tmp_path)
+    path.write_text(path.read_text().replace("4712", "8012944240935501"))
+    assert "8012944240935501" in read_screen(capsys, "jobs", str(path))
+
+
 def test_the_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     screen = read_screen(capsys, "jobs", str(write_sacct(tmp_path)))
     assert "2 jobs of 2 users" in screen
     assert "Given   24.0 GPU hours, 48.0 core hours" in screen
     assert "Wasted  at least 6.0 GPU hours (25 %)" in screen
     assert "GPUs of a job did nothing" in screen
+    assert "idle GPUs" in screen
+    assert "6.0 gh" in screen
+    assert "gh hours of GPUs" in screen
+    assert "Nothing says how the GPUs of 1 job were used" in screen
     assert "sightline job 4711 SOURCE" in screen
     assert "\x1b" not in screen
     assert max(map(len, screen.splitlines())) <= 80
@@ -242,3 +254,13 @@ def test_report_and_findings_read_jobs_as_any_run(
     assert idle["cost_pct"] == 25.0
     assert "user" not in json.dumps(idle["rows"])
     assert "GPUs of a job did nothing" in read_screen(capsys, "report", path)
+
+
+def test_a_source_behind_digest_is_a_source(tmp_path: Path) -> None:
+    missing = sightline("jobs", "--digest", tmp_path / "none.json")
+    assert "there is no digest by" in missing.err
+    empty = tmp_path / "empty.json"
+    empty.write_text("{}")
+    asked, plain = sightline("jobs", "--digest", empty), sightline("jobs", empty, "--digest")
+    assert asked.err == plain.err
+    assert asked.out == plain.out

@@ -181,6 +181,7 @@ def test_a_mistyped_command_is_not_taken_for_a_file():
     [
         (["report", "nowhere.json"], "there is no such file"),
         (["stats", "kernel", "TRACE"], "did you mean kernels"),
+        (["stats", "copies", "TRACE"], "did you mean copy_exposure or memcpy"),
         (["stats", "kernels", "TRACE", "--format", "xml"], "there is no format 'xml'"),
         (["stats", "kernels", "TRACE", "--window", "soon"], "'soon' is not a window"),
         (["stats", "kernels", "TRACE", "--window", "steady"], "marks no steps"),

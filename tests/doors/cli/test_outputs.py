@@ -90,3 +90,16 @@ def test_other_names_are_written(tmp_path: Path, recording: Path) -> None:
     assert sightline("report", recording, "-o", out).code == 0
     assert out.read_text().startswith("{")
     assert sightline("report", recording, "-o", "/dev/null", "--format", "json").code == 0
+
+
+@pytest.mark.parametrize("words", [["critical-path"], ["stats", "kernels"], ["memory"]])
+@pytest.mark.parametrize("ending", [".html", ".svg", ".xlsx"])
+def test_no_text_is_written_into_what_is_called_a_page_or_a_picture(
+    tmp_path: Path, recording: Path, words: list[str], ending: str
+) -> None:
+    target = tmp_path / f"out{ending}"
+    refused = sightline(*words, recording, "-o", target)
+    assert refused.code == 2
+    assert f"cannot write {target}" in " ".join(refused.err.split())
+    assert not target.exists()
+    assert ("report RECORDING -o page.html" in refused.err) == (ending == ".html")

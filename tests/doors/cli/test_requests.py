@@ -131,3 +131,9 @@ def test_one_point_of_a_history_is_no_curve(tmp_path: Path) -> None:
     lines = sightline("history", "show", "step_ns", *place).out.splitlines()
     assert any("one point, so there is no curve yet" in line for line in lines)
     assert len(lines) < 8
+
+
+def test_tables_of_a_recording_are_those_that_it_has(tmp_path: Path) -> None:
+    trace = write(tmp_path, [kernel("k", 0, 5)])
+    assert "device_ops" in sightline("tables", trace).out
+    assert json.loads(sightline("tables", trace, "--json").out)["device_ops"] == 1

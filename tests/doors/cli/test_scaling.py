@@ -45,3 +45,10 @@ def test_two_programs_are_no_scaling() -> None:
     assert "are recordings of different programs" in refused.said
     assert "--same-program" in refused.said
     assert sightline("scaling", "--same-program", *jobs).code == 0
+
+
+def test_ranks_of_one_job_are_not_taken_for_jobs(jobs: list[Path]) -> None:
+    refused = sightline("scaling", *sorted(jobs[0].iterdir()))
+    assert refused.code == 2
+    assert "2 recordings of one rank each do not show" in " ".join(refused.err.split())
+    assert "sightline ranks" in refused.err

@@ -168,7 +168,7 @@ def test_names_of_a_recording_stay_strings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "word"),
     [
-        ("summary", {"recording": "r9"}, "open are r1"),
+        ("summary", {"recording": "r9"}, "r1 is open"),
         ("table", {"recording": "r1"}, "one of sql and analysis"),
         ("table", {"recording": "r1", "analysis": "kernls"}, "did you mean"),
         ("findings", {"recording": "r1", "finding": "F99"}, "there are"),

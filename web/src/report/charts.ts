@@ -71,6 +71,8 @@ export function lines(block: LinesBlock, length: number): HTMLElement {
     const up = steps(series.high), down = steps(series.low).reverse();
     parts.push(s("path", { d: `M${up.join("L")}L${down.join("L")}Z`, class: `area line-${place % 4}` }),
       s("path", { d: `M${up.join("L")}`, class: `line line-${place % 4}` }));
+    // Through a single value goes no line.
+    if (series.t.length === 1) parts.push(s("circle", { cx: x(series.t[0]!), cy: y(series.high[0]!), r: 3, class: `line line-${place % 4}` }));
   });
   const read = h("output", { class: "note" });
   const names = all.map((x) => x.label).join(" and ");

@@ -25,5 +25,5 @@ export function strip(block: StripBlock, tools: Actions): HTMLElement {
   const svg = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", width: "100%", height: HEIGHT, class: "bar", role: "img", "aria-label": `${block.title}: ${words}` }, ...bars);
   return h("section", { class: "shares" }, h("h3", {}, block.title), svg,
     h("p", { class: "note" }, ...block.kinds.flatMap((kind, i) => [h("i", { class: `swatch ${fill(i)}` }), `${kind}  `]),
-      `${amount("ns", last - first)} in all; what is white lies between them. Click one to see it in the timeline.`));
+      `· ${amount("ns", last - first)} in all; what is white lies between them. Click one to see it in the timeline.`));
 }

@@ -45,6 +45,8 @@ export function count(value: number): string {
 /** A table's cell, by its column's unit. */
 export function cell(unit: string, value: number): string {
   if (unit === "ns" || unit === "bytes") return amount(unit, value);
+  // A difference: its sign tells longer from shorter.
+  if (unit === "ns change") return `${value > 0 ? "+" : value < 0 ? "−" : "±"}${amount("ns", Math.abs(value))}`;
   if (unit === "moment") return moment(value);
   if (unit === "%") return share(value);
   if (unit === "id") return String(value);

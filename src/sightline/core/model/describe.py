@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +30,9 @@ class Described(Protocol):
     def table(self, name: str) -> pl.DataFrame:
         """A table in memory."""
 
+    def columns(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Some columns of a table."""
+
     def rows(self, name: str) -> int:
         """How many rows a table has."""
 
@@ -42,7 +46,7 @@ def describe_run(run: Described) -> list[str]:
     names = [fit_text(Path(r["path"]).name, 48) for r in recordings]
     parts = [names[0] if len(names) == 1 else format_several(len(names), "recording")]
     parts += sorted({r["tool"] for r in recordings if r["tool"]})
-    devices = run.table("devices").get_column("name").to_list()
+    devices = _list_devices(run).get_column("name").to_list()
     if devices:
         kinds = sorted({fit_text(name or "GPU of unknown name", 48) for name in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")
@@ -51,6 +55,16 @@ def describe_run(run: Described) -> list[str]:
     if run.window is not None:
         parts.append(f"window {run.window}")
     return parts
+
+
+def _list_devices(run: Described) -> pl.DataFrame:
+    """The devices that did something, or all that are known if none did."""
+    place = ("rank", "device_id")
+    devices = run.table("devices").select(*place, "name")
+    if not run.rows("device_ops"):
+        return devices
+    used = run.columns("device_ops", place).unique()
+    return devices.join(used, on=list(place), how="semi")
 
 
 def write_repr(run: Described) -> str:

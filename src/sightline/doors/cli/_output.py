@@ -119,6 +119,7 @@ def add_target(parser: argparse.ArgumentParser, *, with_format: bool = True) -> 
         metavar="FILE",
         help="write to FILE; its ending is a format",
     )
+    parser.set_defaults(is_table=not with_format)
 
 
 def complete_output(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +135,7 @@ def complete_output(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--format", metavar="F", choices=("text", "json"), help="text or json")
     if "-o" not in options:
         add_target(parser, with_format=False)
-    parser.set_defaults(completed=True)
+    parser.set_defaults(completed=True, is_table=False)
 
 
 def read_output(parsed: argparse.Namespace) -> None:
@@ -167,6 +168,28 @@ def choose_table_format(args: argparse.Namespace) -> str:
     return str(form)
 
 
+# What no text is: a file that is called so and holds the terminal's text opens as nothing.
+_NO_TEXT = (".html", ".htm", ".svg", ".png", ".pdf", ".xlsx", ".csv", ".parquet")
+
+
+def refuse_ending(target: str, args: argparse.Namespace) -> None:
+    """Raises RequestError where a file's ending is a format that the command does not write."""
+    ending = os.path.splitext(target)[1].lower()  # noqa: PTH122
+    written = tuple(_TABLES) if getattr(args, "is_table", False) else (".json",)
+    # `read_output` may have taken "html" from the ending.
+    is_asked = getattr(args, "format", None) not in (None, _SUFFIXES.get(ending))
+    if ending not in _NO_TEXT or ending in written or is_asked:
+        return
+    from sightline.errors import RequestError
+
+    is_page = ending in (".html", ".htm") and bool(getattr(args, "recordings", None))
+    raise RequestError(
+        f"cannot write {target}",
+        why=f"this command writes text, or what its ending asks for: {_or((*written, '.txt'))}",
+        hint="A page:  sightline report RECORDING -o page.html" if is_page else None,
+    )
+
+
 @contextlib.contextmanager
 def divert_output(target: str, args: argparse.Namespace) -> Iterator[None]:
     """What is printed to standard output meanwhile goes into a file, if all goes well.
@@ -177,6 +200,7 @@ def divert_output(target: str, args: argparse.Namespace) -> Iterator[None]:
     import sys
     from pathlib import Path
 
+    refuse_ending(target, args)
     inputs = [*getattr(args, "recordings", ()), *getattr(args, "jobs", ())]
     refuse_inputs([Path(target)], inputs)
     held = io.BytesIO()

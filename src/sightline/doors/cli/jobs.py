@@ -15,6 +15,7 @@ Jobstats' summaries in Slurm's accounting, gres/gpuutil, or ClusterCockpit.
 from __future__ import annotations
 
 import argparse
+import os
 
 from sightline.doors.cli._jobs import add_sources
 from sightline.doors.cli._output import add_target, wants_json
@@ -23,6 +24,7 @@ from sightline.doors.cli._shared import add_rules
 HELP = "jobs of a cluster: what they wasted, and who should do what"
 
 _SORTS = ("wasted", "hours", "start", "length")
+_DIGESTS = ("user", "project", "site")
 _OWNERS = ("user", "project", "cluster")
 
 
@@ -49,12 +51,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--digest",
         nargs="?",
         const="user",
-        choices=("user", "project", "site"),
+        metavar="{user,project,site}",
         help="as Markdown, a section for each user (default) or project, or one for the site",
     )
     parser.add_argument("--json", action="store_true", help="print as JSON")
     add_target(parser)
     add_rules(parser)
+
+
+def _part_digest(args: argparse.Namespace) -> None:
+    """What stands behind --digest is a source where it is no owner: `jobs --digest sacct.json`."""
+    from sightline.errors import RequestError
+
+    if args.digest in (None, *_DIGESTS):
+        return
+    if not os.path.exists(args.digest):  # noqa: PTH110
+        raise RequestError(
+            f"there is no digest by '{args.digest}'", why=f"there are {', '.join(_DIGESTS)}"
+        )
+    args.recordings.insert(0, args.digest)
+    args.digest = "user"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.views.jobs.figures import Choice, collect_figures, to_plain
     from sightline.views.jobs.listing import write_listing
 
+    _part_digest(args)
     if args.most < 0:
         raise RequestError("--most is less than 0")
     choice = Choice(

@@ -28,6 +28,7 @@ TIMES = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print as JSON")
     commands = parser.add_subparsers(dest="action", metavar="ACTION")
+    commands.add_parser("list", help="the exercises, as without an action")
     show = commands.add_parser("show", help="the lesson of an exercise")
     show.add_argument("name", metavar="EXERCISE")
     record = commands.add_parser("run", help="record both sides, and compare the gains")

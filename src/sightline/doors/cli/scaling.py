@@ -10,6 +10,7 @@ glob or a store.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
 
 
+_FOR_EACH = "Give a job for each number of ranks:  sightline scaling one/ two/ four/"
+
+
 def run(args: argparse.Namespace) -> int:
     import json
 
@@ -56,7 +60,14 @@ def run(args: argparse.Namespace) -> int:
     if len(found) == 1 and found[0].ranks == 1:
         raise RequestError(
             "one job of one rank does not show how the program scales",
-            hint="Give a job for each number of ranks:  sightline scaling one/ two/ four/",
+            hint=_FOR_EACH,
+        )
+    if all(job.ranks == 1 for job in found):
+        raise RequestError(
+            f"{len(found)} recordings of one rank each do not show how the program scales",
+            why="each argument is a job",
+            hint=f"{_FOR_EACH}\nThe ranks of one job:  sightline ranks "
+            f"{shlex.join(args.jobs[:2])} …",
         )
     points = compare_jobs(found, weak=args.weak)
     ahead = None if args.at is None else forecast(points, args.at, weak=args.weak)

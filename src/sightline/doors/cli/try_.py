@@ -231,6 +231,7 @@ def _explain(data: dict[str, Any], variants: Sequence[Variant]) -> dict[str, Any
             (named[sides[0]], named[sides[1]]),
             Path(folder),
             lambda name: print(f"recording {name} once, to say why", file=sys.stderr),
+            is_faster=sides[2],
         )
 
 

@@ -63,10 +63,11 @@ class Desk:
 
     def _find(self, name: str) -> tuple[_Key, str, Session]:
         if name not in self._open:
-            known = ", ".join(self._open) or "none"
+            *first, last = self._open or ["none"]
+            known = f"{', '.join(first)} and {last} are" if first else f"{last} is"
             raise RequestError(
                 f"no recording '{name[:40]}' is open",
-                why=f"open are {known}",
+                why=f"{known} open",
                 hint='open(paths=["trace.json"]) opens one and answers its id',
             )
         self._open.move_to_end(name)

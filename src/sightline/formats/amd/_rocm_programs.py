@@ -44,7 +44,7 @@ def check_programs(files: Sequence[tuple[str, pl.DataFrame]], given: str) -> lis
             f"{given} holds recordings of {format_several(len(programs), 'program')}",
             why=f"{early.names[0]} ended {format_long(pause)} before {late.names[0]} began",
             hint="\n".join(
-                ["Put the files of each program into a folder of their own:", *sets]
+                ["Put each program's files into a folder of its own:", *sets]
                 + ([f"  … and {more} more"] if more > 0 else [])
             ),
         )
@@ -56,7 +56,7 @@ def check_programs(files: Sequence[tuple[str, pl.DataFrame]], given: str) -> lis
         f"processes ran one after another, with {format_ns(sum(pauses))} between them: the window "
         "holds these pauses"
     )
-    remedy = "Put the files of each process into a folder of their own."
+    remedy = "Put each process's files into a folder of its own."
     return [Quality("separate_processes", "warning", text, len(parts), remedy)]
 
 

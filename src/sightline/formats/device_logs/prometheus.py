@@ -36,7 +36,7 @@ IMPORTER = Importer(
     ),
     looks_like='lines such as # TYPE NAME gauge and NAME{gpu="0"} 42',
     suffixes=(".metrics", ".prom", ".ini", ".txt", ".json"),
-    version=10,
+    version=11,
     source="https://prometheus.io/docs/instrumenting/exposition_formats/",
 )
 
@@ -79,7 +79,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     quality: list[Quality] = []
     data = read_utf8(source, quality)
     told, bad = _read_answer(data) if data.lstrip()[:1] == b"{" else _read_lines(data)
-    told = _name_links(told)
+    told = _name_links(_drop_creation(told))
     # DCGM's blanks are numbers of their own.
     value = told.texts["text"].cast(pl.Float64, strict=False)
     odd = value.is_null() & ~told.texts["text"].str.contains(r"(?i)nan|inf")
@@ -190,6 +190,19 @@ def _name_links(told: Matched) -> Matched:
     peer = pl.when(moved).then(pl.col("peer") + peers.len()).otherwise("peer").cast(pl.UInt32)
     texts = told.texts | {"peer": pl.concat([peers, renamed])}
     return Matched(told.rows.with_columns(moved=moved).with_columns(peer=peer).drop("moved"), texts)
+
+
+def _drop_creation(told: Matched) -> Matched:
+    """The samples without the moments at which OpenMetrics' series began, which measure nothing."""
+    peers = told.texts["peer"].to_list()
+    known = set(peers)
+    gone = [
+        number
+        for number, peer in enumerate(peers)
+        if (base := peer.removesuffix("_created")) != peer
+        and known & {base, f"{base}_total", f"{base}_count"}
+    ]
+    return Matched(told.rows.filter(~pl.col("peer").is_in(gone)), told.texts) if gone else told
 
 
 def _list_said(

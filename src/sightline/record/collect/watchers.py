@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import struct
@@ -188,10 +189,22 @@ class PySpy:
             self._output.unlink(missing_ok=True)
             return "py-spy took no samples: the program slept or waited whenever it looked"
         with contextlib.suppress(OSError):
-            last = self._log.read_text(errors="replace").strip().splitlines()
-            if last:
-                return f"py-spy took no samples: {redact_text(last[-1])[:200]}"
+            reason = find_reason(self._log.read_text(errors="replace"))
+            if reason and _NO_PROCESS not in reason:
+                return f"py-spy took no samples: {redact_text(reason)[:200]}"
         return "py-spy took no samples: the program ran for too short a time"
+
+
+# What py-spy says of a program that ended before it had looked.
+_NO_PROCESS = "No python processes found"
+_SAID = re.compile(r"(?im)^\s*(?:error|fatal)\b:?\s*(?P<text>\S.*)$")
+
+
+def find_reason(log: str) -> str | None:
+    """Why a program failed, by what it wrote: its last error, and not the backtrace below it."""
+    said = [match["text"].strip() for match in _SAID.finditer(log)]
+    lines = log.strip().splitlines()
+    return said[-1] if said else lines[-1].strip() if lines else None
 
 
 def _prepare(speedscope: Path, *, hide: bool, idle: bool) -> str | None:
@@ -272,9 +285,9 @@ class Iaprof:
             return None
         self._output.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            last = self._log.read_text(errors="replace").strip().splitlines()
-            if last:
-                return f"iaprof recorded nothing: {redact_text(last[-1])[:200]}"
+            reason = find_reason(self._log.read_text(errors="replace"))
+            if reason:
+                return f"iaprof recorded nothing: {redact_text(reason)[:200]}"
         return "iaprof recorded nothing: no kernel of an Intel GPU ran"
 
 

@@ -95,6 +95,7 @@ def write_page(
         )
         for page, label in PAGES
     )
+    who = " · ".join(show(word) for word in (visitor.name, visitor.role) if word)
     leave = (
         f'<form class="inline" method="post" action="/leave">{hide_form(form)}'
         "<button>Sign out</button></form>"
@@ -108,7 +109,7 @@ def write_page(
         '<link rel="icon" href="data:,"><link rel="stylesheet" href="/style.css"></head><body>'
         '<a class="skip" href="#main">To the content</a>'
         f'<header class="top"><strong>sightline</strong><nav aria-label="pages"><ul>{entries}</ul>'
-        f'</nav><div class="who"><span>{show(visitor.name)} · {show(visitor.role)}</span>{leave}'
+        f'</nav><div class="who"><span>{who}</span>{leave}'
         f'</div></header><main id="main"><h1>{show(title)}</h1>{"".join(parts)}</main>'
         "</body></html>"
     )

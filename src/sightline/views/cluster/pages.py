@@ -144,14 +144,16 @@ class Pages:
         ]
         if len(hosts) > _MOST_NODES:
             parts.append(f'<p class="note">The first {_MOST_NODES} of {len(hosts)} nodes.</p>')
-        return write_page(f"Nodes {cluster}".strip(), parts, visitor, "nodes", form)
+        return write_page(
+            f"Nodes of {cluster}" if cluster else "Nodes", parts, visitor, "nodes", form
+        )
 
     def show_comparison(self, visitor: Visitor, query: Query, form: str = "") -> str:
         """Up to four jobs beside each other."""
         keys = [query[name] for name in ("a", "b", "c", "d") if query.get(name)]
         found = [self.find_job(visitor, key) for key in keys[:_MOST_COMPARED]]
         fields = "".join(
-            f'<label class="field">{n + 1}. job<input name="{name}" '
+            f'<label class="field">Job {n + 1}<input name="{name}" '
             f'value="{show(query.get(name, "")) if query.get(name) else ""}" '
             'placeholder="cluster/number/start"></label>'
             for n, name in enumerate(("a", "b", "c", "d"))

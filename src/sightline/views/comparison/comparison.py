@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sightline.compare.comparability import LOST_KERNELS
 from sightline.compare.statistics import ALPHA
-from sightline.core.text import fit_text
+from sightline.core.text import fit_text, fit_texts
 from sightline.core.units import (
     format_bytes,
     format_count,
@@ -334,9 +334,10 @@ def _host(data: dict[str, Any], width: int) -> Iterator[Text]:
         f"{'On the host, per step':<{room}}{'calls':>19}{'before':>11}{'after':>11}{'change':>12}",
         style="bold",
     )
-    for row in rows[:MAX_HOST]:
+    # Of several names the last: the ranges that enclose it come before.
+    names = fit_texts([row["name"].split(" / ")[-1] for row in rows[:MAX_HOST]], room - 1)
+    for row, name in zip(rows, names, strict=False):
         calls = f"{_number(row['before_calls'])} → {_number(row['after_calls'])}"
-        name = fit_text(row["name"].split(" / ")[-1], room - 1)
         amounts = "".join(f"{format_ns(row[f'{side}_ns']):>11}" for side in ("before", "after"))
         yield Text(f"{name:<{room}}{calls:>19}{amounts}{format_change(row['delta_ns']):>12}")
     if len(rows) > MAX_HOST:
@@ -355,7 +356,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
         yield Text(f"{title:<{room}}{row['status']:>16}{costs[0]:>15}{costs[1]:>15}")
         if row["status"] == "fixed" and row["predicted_ns"]:
             yield Text(
-                f"   foreseen gain up to {format_ns(row['predicted_ns'])}, realized "
+                f"   foreseen gain up to {format_ns(row['predicted_ns'])}; its cost fell by "
                 f"{format_ns(row['realized_ns'])}",
                 style="dim",
             )

@@ -98,7 +98,7 @@ def _findings(data: dict[str, Any]) -> Iterator[str]:
     rows = data.get("findings") or []
     if not rows:
         return
-    yield write_row(["finding, per step", "", "before", "after", "foreseen gain", "realized"])
+    yield write_row(["finding, per step", "", "before", "after", "foreseen gain", "cost fell by"])
     yield write_row(["---", "---", "---:", "---:", "---:", "---:"])
     for row in rows:
         costs = [format_cost(row, side) for side in ("before", "after")]

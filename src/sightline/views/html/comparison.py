@@ -12,7 +12,7 @@ from sightline.compare.verdict import NOT_COMPARABLE
 from sightline.core.model.columns import Column, duration, real, text
 from sightline.core.page import blocks
 from sightline.core.page.declare import Block
-from sightline.core.text import make_printable
+from sightline.core.text import capitalize, make_printable
 from sightline.errors import MissingDataError
 from sightline.flames import html as flame_page
 from sightline.flames import timeline
@@ -38,7 +38,7 @@ from sightline.views.html.step_picture import draw_steps, take_step
 _AMOUNTS = (
     duration("before_ns", "of the mean step before"),
     duration("after_ns", "of the mean step after"),
-    duration("change_ns", "after less before"),
+    Column("change_ns", pl.Int64, "after less before", unit="ns change"),
 )
 
 
@@ -77,7 +77,9 @@ def _show_verdict(data: dict[str, Any]) -> list[Block]:
     if data["verdict"]["word"] == NOT_COMPARABLE:
         found = [blocks.make_text(f"Not comparable, because {reasons}.", "lead")]
     else:
-        found = [blocks.make_text(write_verdict(data), "lead"), blocks.make_text(reasons)]
+        found = [blocks.make_text(write_verdict(data), "lead")]
+        if reasons:
+            found.append(blocks.make_text(f"{capitalize(reasons)}."))
     clock = explain_equal_clock(data)
     if clock is not None:
         found.append(blocks.make_text(clock))
@@ -226,7 +228,8 @@ def _show_findings(data: dict[str, Any]) -> list[Block]:
     if data.get("findings"):
         # The cost of what was not found on a side is left blank: 0 ns would be a measurement.
         rows = [
-            {**row, f"{absent}_ns": None} if (absent := ABSENT.get(row["status"])) else row
+            {**row, "cost_fell_by_ns": row["realized_ns"]}
+            | ({f"{absent}_ns": None} if (absent := ABSENT.get(row["status"])) else {})
             for row in data["findings"]
         ]
         columns = (
@@ -235,7 +238,7 @@ def _show_findings(data: dict[str, Any]) -> list[Block]:
             duration("before_ns", "what it cost of a step before"),
             duration("after_ns", "what it costs of a step after"),
             duration("predicted_ns", "the gain that was foreseen, an upper bound"),
-            duration("realized_ns", "what the cost fell by"),
+            duration("cost_fell_by_ns", "what the cost fell by: the step may have gained less"),
         )
         found.append(blocks.make_table("Findings, per step", _frame(rows), columns))
     metrics = [

@@ -77,7 +77,7 @@ _STEPS = (
 _PATH = (
     RANK,
     text("part", "compute, copy, idle, transfer, or rest after the last collective"),
-    duration("ns", "how much of the job's length it is"),
+    duration("path_ns", "how much of the job's length it is"),
     pct("share_pct", "of the job's length"),
 )
 
@@ -87,9 +87,9 @@ def write_ranks_page(answer: Answer, shown: Run | None) -> bytes:
     title = format_several(len(answer.job.ranks), "rank")
     panels = [{"name": "summary", "title": "Ranks", "blocks": show_ranks(answer)}]
     more: tuple[tuple[str, str, list[Block]], ...] = (
-        ("steps", "Steps", _show_steps(answer)),
+        ("steps", "Steps", show_steps(answer)),
         ("pipeline", "Pipeline", _show_pipeline(answer)),
-        ("path", "Critical path", _show_path(answer)),
+        ("path", "Critical path", show_path(answer)),
         ("recording", "Clocks and losses", _show_clocks(answer)),
     )
     panels += [{"name": n, "title": t, "blocks": made} for n, t, made in more if made]
@@ -128,7 +128,7 @@ def write_ranks_page(answer: Answer, shown: Run | None) -> bytes:
 
 def show_job(answer: Answer) -> list[Block]:
     """All of it but timelines, as blocks of one panel."""
-    return [*show_ranks(answer), *_show_pipeline(answer), *_show_steps(answer)]
+    return [*show_ranks(answer), *_show_pipeline(answer), *show_steps(answer)]
 
 
 def show_ranks(answer: Answer) -> list[Block]:
@@ -237,7 +237,7 @@ def _pack_heat(title: str, heat: Heat, answer: Answer, outliers: list[int]) -> B
     return {"kind": "heat", "title": title, "bin_ns": heat.bin_ns, "rows": rows}
 
 
-def _show_steps(answer: Answer) -> list[Block]:
+def show_steps(answer: Answer) -> list[Block]:
     """Each step with and without straggling."""
     steps = answer.verdict.steps
     if steps.is_empty():
@@ -259,7 +259,8 @@ def _show_steps(answer: Answer) -> list[Block]:
     table = blocks.make_table(
         "Steps", _name(steps, "ranks", "who"), _STEPS, heat=("duration_ns", "gain_ns")
     )
-    return [blocks.make_text(note), lines, table]
+    # One step is a point, which no line is drawn through.
+    return [blocks.make_text(note), *([lines] if steps.height > 1 else []), table]
 
 
 def _show_pipeline(answer: Answer) -> list[Block]:
@@ -275,11 +276,13 @@ def _show_pipeline(answer: Answer) -> list[Block]:
     return [*said, stages]
 
 
-def _show_path(answer: Answer) -> list[Block]:
+def show_path(answer: Answer) -> list[Block]:
     """The critical path through all ranks, by rank and part."""
     whole = max(answer.verdict.length_ns, 1)
-    path = answer.path.with_columns(share_pct=100 * pl.col("ns") / whole)
-    return [blocks.make_table("Critical path through all ranks", path, _PATH, heat=("ns",))]
+    path = answer.path.rename({"ns": "path_ns"}).with_columns(
+        share_pct=100 * pl.col("path_ns") / whole
+    )
+    return [blocks.make_table("Critical path through all ranks", path, _PATH, heat=("path_ns",))]
 
 
 def _show_clocks(answer: Answer) -> list[Block]:

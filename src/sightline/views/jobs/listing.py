@@ -19,6 +19,8 @@ from sightline.views.jobs.words import (
     write_time,
 )
 
+_ID = 48  # columns of the id of a job: of an array with its step, or of another scheduler
+_ACRONYMS = {"gpus": "GPUs", "gpu": "GPU", "cpus": "CPUs", "cpu": "CPU"}
 _OWNERS, _PROBLEMS = 8, 8
 
 
@@ -120,19 +122,24 @@ def _write_jobs(figures: Figures, order: str, most: int, width: int) -> str:
     if jobs.is_empty():
         return ""
     texts = _find_texts(figures)
-    room = max(12, width - 62)
+    # The id is what `sightline job` takes: it is never cut.
+    named = [fit(job, _ID) for job in jobs.get_column("job_id")]
+    ids = max(12, 1 + max(map(len, named)))
+    room = max(12, width - 50 - ids)
     lines = [
-        f"{'Job':<12}{'user':<10}{'size':>9}{'length':>10}{'GPU%':>5}{'CPU%':>5}{'wasted':>9}"
+        f"{'Job':<{ids}}{'user':<10}{'size':>9}{'length':>10}{'GPU%':>5}{'CPU%':>5}{'wasted':>9}"
         "  what is wrong"
     ]
-    for row in jobs.iter_rows(named=True):
+    for row, job in zip(jobs.iter_rows(named=True), named, strict=True):
         lines.append(
-            f"{fit(row['job_id'], 11):<12}{fit(row['user'], 9):<10}"
+            f"{job:<{ids}}{fit(row['user'], 9):<10}"
             f"{_write_size(row):>9}{write_length(row['duration_ns']):>10}"
             f"{write_pct(row['gpu_used_pct']):>5}{write_pct(row['cpu_used_pct']):>5}"
             f"{_write_wasted(row):>9}"
             f"  {fit(texts.get(row['job_row_id'], ''), room) if row['job_row_id'] in texts else ''}"
         )
+    if any(_write_wasted(row) for row in jobs.iter_rows(named=True)):
+        lines.append("n nodes · g GPUs · c cores · gh hours of GPUs · ch hours of cores")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -141,7 +148,9 @@ def _find_texts(figures: Figures) -> dict[int, str]:
     worst = figures.problems.sort("lost_pct", descending=True, nulls_last=True, maintain_order=True)
     found: dict[int, str] = {}
     for row in worst.iter_rows(named=True):
-        found.setdefault(row["job_row_id"], row["rule"].removeprefix("job-").replace("-", " "))
+        words = row["rule"].removeprefix("job-").split("-")
+        named = [_ACRONYMS.get(word, word) for word in words]
+        found.setdefault(row["job_row_id"], " ".join(named))
     return found
 
 
@@ -154,8 +163,8 @@ def _write_size(row: dict[str, object]) -> str:
 
 
 def _write_wasted(row: dict[str, object]) -> str:
-    """'12.3 g' GPU hours, '1,200 c' core hours; "" where there are none."""
-    for key, sign in (("wasted_gpu_hours", "g"), ("wasted_core_hours", "c")):
+    """'12.3 gh' GPU hours, '1,200 ch' core hours; "" where there are none."""
+    for key, sign in (("wasted_gpu_hours", "gh"), ("wasted_core_hours", "ch")):
         if row[key]:
             return f"{write_hours(row[key])} {sign}"  # type: ignore[arg-type]
     return ""
@@ -171,8 +180,8 @@ def _write_foot(figures: Figures, most: int) -> str:
     unknown = figures.jobs.filter(pl.col("gpus") > 0, pl.col("gpu_used_pct").is_null()).height
     if unknown:
         lines.append(
-            f"How GPUs were used nothing says of {format_several(unknown, 'job')}: Jobstats, "
-            "ClusterCockpit\nor  --prometheus URL  would."
+            f"Nothing says how the GPUs of {format_several(unknown, 'job')} were used: Jobstats,\n"
+            "ClusterCockpit or  --prometheus URL  would."
         )
     worst = sort_jobs(figures.jobs.filter(pl.col("problems") > 0), "wasted")
     if worst.height:

@@ -21,6 +21,7 @@ from sightline.timeline.segments import select_repeating
 
 # TraceLens agent, 2026-08: idle above 15 %, exposed communication and copies above 5 % are flagged.
 IDLE_PCT = 15.0
+_MOST_PCT = 50.0
 SEVERITIES = ("critical", "warning", "info")
 _SARIF_PROPERTIES = (
     *("cost_ns", "cost_bytes", "cost_pct", "gain_ns", "gain_bytes", "cost_j", "gain_j"),
@@ -77,9 +78,13 @@ def write_verdict(found: Sequence[Finding], run: Run) -> str:
 
 def _name_longest(found: Sequence[Finding]) -> str:
     """The kernel in which most of the kernel time is, where a finding says that one has it."""
-    told = next((f for f in found if f.rule == "dominating-kernel" and not f.abstained), None)
+    told = next((f for f in found if not f.abstained and _is_mostly_one(f)), None)
     name = told.where.get("kernel") if told else None
     return f", most of it in {shorten_kernel_name(str(name))}" if name else ""
+
+
+def _is_mostly_one(found: Finding) -> bool:
+    return found.rule == "dominating-kernel" or found.where.get("kernel_pct", 0.0) > _MOST_PCT
 
 
 def write_text(found: Sequence[Finding], run: Run, width: int | None = None) -> str:

@@ -53,9 +53,10 @@ def _steps(rows: list[dict[str, Any]]) -> Iterator[Text]:
 
 def _ranges(rows: list[dict[str, Any]], left_out: int) -> Iterator[Text]:
     yield Text(f"{'Marked ranges':<44}{'n':>12}{'total':>12}{'mean':>12}", "bold")
-    for row in rows:
+    names = fit_texts([row["name"] for row in rows], 43)
+    for row, name in zip(rows, names, strict=True):
         yield Text(
-            f"{fit_text(row['name'], 44):<44}{format_count(row['instances']):>12}"
+            f"{name:<44}{format_count(row['instances']):>12}"
             f"{format_ns(row['total_ns']):>12}{format_ns(row['mean_ns']):>12}"
         )
     if left_out:
@@ -111,7 +112,9 @@ _WIDTH = 12  # of a column of counters
 
 def print_counters(rows: list[dict[str, Any]]) -> Iterator[Text]:
     """What was sampled of each series: mean, least, most, and how far energy rose."""
-    yield Text(f"{'Counters':<32}{'mean':>12}{'min':>12}{'max':>12}{'risen by':>12}", "bold")
+    risen = "risen by" if any(row["metric"] == "energy" for row in rows[:MAX_COUNTERS]) else ""
+    head = f"{'Counters':<32}{'mean':>12}{'min':>12}{'max':>12}{risen:>12}"
+    yield Text(head.rstrip(), "bold")
     names = fit_texts([_name_series(row) for row in rows[:MAX_COUNTERS]], 32)
     for row, name in zip(rows, names, strict=False):
         rises = row["rise"] if row["metric"] == "energy" else None

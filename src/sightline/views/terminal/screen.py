@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sightline.answer.answer import Answer
 from sightline.answer.price_words import LABELS, write_price
-from sightline.core.text import fit_text, make_printable
+from sightline.core.text import fit_text, fit_texts, make_printable
 from sightline.core.units import (
     format_bytes,
     format_count,
@@ -40,6 +40,7 @@ HOST_BAR = 26  # beside longer names
 MAX_RANKS = 16
 MAX_FINDINGS = 4
 MAX_REMARKS = 3
+_ALONE = "removing it alone"  # why a remark that costs something gains nothing
 MAX_PARTS = 5
 MAX_KERNELS = 5
 EVIDENCE_LINES = 4  # of one fact: a sentence is printed whole, a call stack is not
@@ -125,7 +126,7 @@ def _head(answer: Answer, width: int) -> Iterator[Text]:
             for name, n in answer.counts.items()
             if name not in ("recordings", "quality")
         )
-        yield from wrap_text(f"no timeline · {held}", "", "", width)
+        yield from wrap_text(f"no timeline · {held or 'no events'}", "", "", width)
         for table in ("compilations", "fused_kernels"):
             if answer.counts.get(table):
                 log = shlex.quote(str(answer.recordings[0]["path"]))
@@ -317,17 +318,25 @@ def _findings(answer: Answer, width: int) -> Iterator[Text]:
     if remarks:
         if shown:
             yield Text()
-        yield Text("Also noticed (no estimate of a gain)", style="bold")
+        yield Text(answer.remarks_title, style="bold")
     for finding in remarks[:MAX_REMARKS]:
         cost = _cost(finding, answer.breakdown)
         yield from _title(f"·  {finding['title']}", finding["rule"], "", width)
         yield from wrap_text(f"{cost}{finding['summary']}", "   ", "   ", width)
+        for line in _choose_facts(finding["evidence"]):
+            yield from _evidence(line, width)
         if not shown and finding is remarks[0] and finding["fix"]:
             yield from wrap_text(finding["fix"], "   Fix    ", " " * 10, width)
     left_out = len(gains[MAX_FINDINGS:]) + len(remarks[MAX_REMARKS:])
     if left_out:
         yield Text()
         yield Text(_tell_findings(f"   {left_out} more:  ", answer, width), style="dim")
+
+
+def _choose_facts(evidence: Sequence[str]) -> list[str]:
+    """Two facts for a remark: the first, and why it gains nothing, else the second."""
+    why = [fact for fact in evidence[1:] if fact.startswith(_ALONE)]
+    return [*evidence[:1], *(why or evidence[1:])[:1]]
 
 
 def _cost(finding: dict[str, Any], breakdown: list[dict[str, Any]]) -> str:
@@ -407,9 +416,10 @@ def _kernels(answer: Answer, width: int) -> Iterator[Text]:
     yield Text(
         f"{'Top kernels':<{room}}{'n':>9}{'total':>11}{'mean':>10}{'window':>9}", style="bold"
     )
-    for row in rows[:MAX_KERNELS]:
+    names = fit_texts([row["short_name"] for row in rows[:MAX_KERNELS]], room - 1)
+    for row, name in zip(rows, names, strict=False):
         yield Text(
-            f"{fit_text(row['short_name'], room - 1):<{room}}{format_count(row['instances']):>9}"
+            f"{name:<{room}}{format_count(row['instances']):>9}"
             f"{format_ns(row['total_ns']):>11}{format_ns(row['mean_ns']):>10}"
             f"{format_pct(row['window_pct']):>9}"
         )
@@ -424,9 +434,10 @@ def _ops(answer: Answer, width: int) -> Iterator[Text]:
     yield Text(
         f"{'Top operators on the CPU':<{room}}{'n':>12}{'own time':>12}{'total':>12}", style="bold"
     )
-    for row in answer.ops[:MAX_KERNELS]:
+    names = fit_texts([row["name"] for row in answer.ops[:MAX_KERNELS]], room - 1)
+    for row, name in zip(answer.ops, names, strict=False):
         yield Text(
-            f"{fit_text(row['name'], room - 1):<{room}}{format_count(row['instances']):>12}"
+            f"{name:<{room}}{format_count(row['instances']):>12}"
             f"{format_ns(row['host_self_ns']):>12}{format_ns(row['host_total_ns']):>12}"
         )
 
@@ -450,16 +461,16 @@ def _functions(answer: Answer, width: int) -> Iterator[Text]:
     wide = max(12, *(len(amount) + 2 for both in amounts for amount in both))
     room = width - 10 - 2 * wide
     yield Text(f"{head:<{room}}{'own':>{wide}}{'':>10}{'total':>{wide}}", style="bold")
-    for row, (own, total) in zip(shown, amounts, strict=True):
-        yield Text(
-            f"{fit_text(row['short_name'], room - 1):<{room}}{own:>{wide}}"
-            f"{format_pct(row['own_pct']):>10}{total:>{wide}}"
-        )
+    names = fit_texts([row["short_name"] for row in shown], room - 1)
+    for row, name, (own, total) in zip(shown, names, amounts, strict=True):
+        yield Text(f"{name:<{room}}{own:>{wide}}{format_pct(row['own_pct']):>10}{total:>{wide}}")
 
 
 def name_functions(rows: list[dict[str, Any]]) -> str:
     """What the table of the longest functions is called, which may be regions."""
     what = "regions" if rows[0]["layer"] == "phase" else "functions"
+    if rows[0].get("with_waits"):
+        return f"Top {what} by time, waits included"
     return f"Top {what} by {is_measured(rows[0]['weight'])}"
 
 
@@ -520,7 +531,8 @@ def _limits(answer: Answer, width: int) -> Iterator[Text]:
             )
         )
         return
+    rules: dict[str, list[str]] = {}
     for finding in abstained:
-        yield from wrap_text(
-            f"Not checked: {finding['rule']} ({finding['reason']}).", "", "", width
-        )
+        rules.setdefault(str(finding["reason"]), []).append(finding["rule"])
+    for reason, names in rules.items():
+        yield from wrap_text(f"Not checked: {', '.join(names)} ({reason}).", "", "", width)

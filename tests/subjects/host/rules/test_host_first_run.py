@@ -42,6 +42,8 @@ def test_a_first_convolution_and_the_fill_that_made_a_context(tmp_path: Path) ->
 def test_less_than_half_is_a_remark(tmp_path: Path) -> None:
     (found,) = answers(inference(tmp_path, 4_000, 400), RULE)
     assert (found.title, found.severity, found.states_limit) == ("First calls", "info", False)
+    assert found.summary.startswith("The first call of 1 operator takes 4.000 ms, ")
+    assert found.summary.endswith("it sets up what is used later, and happens once.")
     assert found.gain is None and "leave them out of what is timed" in (found.fix or "")
 
 

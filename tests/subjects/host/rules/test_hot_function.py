@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.answer.functions import list_hot_functions
 from sightline.core.model.declare import Finding
+from sightline.views.terminal.screen import name_functions
 from support.exports import opened
 from support.rules import answers
 from synth_nsys import Export, gtid
@@ -39,6 +41,20 @@ def test_a_loop_over_elements_names_its_line() -> None:
     assert "NumPy" in found.fix
     assert found.cost is not None
     assert found.cost.amount == 390_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("loop", "Top functions by CPU time"), ("pool", "Top functions by time, waits included")],
+)
+def test_time_in_which_threads_wait_is_not_called_the_cpus(name: str, title: str) -> None:
+    run = sightline.open(str(RECORDED / f"stacks_{name}.speedscope.json"))
+    assert name_functions(list_hot_functions(run)) == title
+
+
+def test_evidence_says_how_much_of_a_function_is_in_the_line_that_it_names() -> None:
+    (line,) = (fact for fact in judge("loop").evidence if "smooth (loop.py:6)" in fact)
+    assert line.startswith("97.5 % smooth (loop.py:6), 390.0 ms, 92.3 % of it in that line")
 
 
 def test_work_in_an_event_loop_is_said_to_block_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import sightline
 from sightline.errors import MissingDataError
-from support.traces import host, opened
+from support.traces import call, host, kernel, launch, opened
 from synth_serving.causes import CAUSES, prefill_long_prompts
 from synth_serving.kineto import write_client, write_trace
 
@@ -68,3 +68,23 @@ def test_without_numbers_of_requests(tmp_path: Path) -> None:
     run = opened(tmp_path, [host("python_function", name, 0, 60)])
     with pytest.raises(MissingDataError, match="time of tokens is unknown"):
         run.ask("token_time")
+
+
+def test_what_a_step_waited_for_unrecorded_is_no_idle_time_of_the_model(tmp_path: Path) -> None:
+    """A kernel that was launched at 10 µs begins at 90 µs, behind something unknown."""
+    run = opened(
+        tmp_path,
+        [
+            host("user_annotation", "step[DECODE bs=1]", 0, 100),
+            launch(1, 2, 1),
+            kernel("a", 5, 5, 1),
+            call("cudaStreamWaitEvent", 10, 2),
+            launch(20, 4, 2),
+            kernel("b", 90, 10, 2),
+        ],
+    )
+    parts = dict(run.ask("token_time").select("part", "total_ns").rows())
+    unknown = run.ask("idle_rules").filter(cause="not_recorded")
+    assert parts["model"] == 15_000
+    assert parts["not recorded"] == unknown.select(pl.col("end_ns") - pl.col("start_ns")).item()
+    assert sum(parts.values()) == 95_000

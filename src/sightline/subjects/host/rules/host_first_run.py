@@ -43,6 +43,16 @@ RULE = Rule("host-first-run", "Nothing but a first run", over_time=True)
 NOTABLE_PCT, MOSTLY_PCT = 10.0, 50.0
 
 
+_SET_UP = "they set up what is used later, and happen once."
+_SETS_UP = "it sets up what is used later, and happens once."
+
+
+def _name_calls(operators: int) -> str:
+    if operators == 1:
+        return "The first call of 1 operator takes"
+    return f"First calls of {format_several(operators, 'operator')} take"
+
+
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
     if not has_only_host(run) or not has_operators(run):
@@ -56,8 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
     is_most = pct >= MOSTLY_PCT
     yield build_finding(
         RULE,
-        f"First calls of {format_several(cold.height, 'operator')} take {format_ns(cost)}, "
-        f"{format_pct(pct)} of the window: they set up what is used later, and happen once.",
+        f"{_name_calls(cold.height)} {format_ns(cost)}, {format_pct(pct)} of the window: "
+        + (_SET_UP if cold.height > 1 else _SETS_UP),
         Evidence(
             [
                 f"{format_ns(first)}  {name}"

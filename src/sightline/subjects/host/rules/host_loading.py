@@ -49,6 +49,7 @@ from sightline.timeline.step_usage import sum_usage
 
 RULE = Rule("host-loading", "Loading data on the main thread", explains_lateness=True)
 
+_WORKERS = 4
 LOADING_PCT = 10.0
 _ALONE = r"_SingleProcessDataLoaderIter"
 
@@ -66,7 +67,10 @@ def check(run: Run) -> Iterator[Finding]:
     inside = share.segments.filter(~match_names(share.segments, LOADING))
     loads = host.filter(match_names(host, LOADING) & (host.get_column("layer") != "op"))
     within = loads.get_column("host_op_id").implode()
-    batches = loads.filter(~pl.col("parent_id").is_in(within).fill_null(value=False))
+    outer = loads.filter(~pl.col("parent_id").is_in(within).fill_null(value=False))
+    # The call that finds that there is no batch left does nothing; the others do, or none of them.
+    active = outer.filter(pl.col("host_op_id").is_in(host.get_column("parent_id").implode()))
+    batches = outer if active.is_empty() else active
     longest = find_largest(batches.select(ns=pl.col("end_ns") - pl.col("start_ns")), "ns")
     count = format_several(batches.height, "batch", "batches")
     what = (
@@ -83,7 +87,8 @@ def check(run: Run) -> Iterator[Finding]:
             *list_names(inside),
         ],
         Advice(
-            fix="DataLoader(num_workers=4, persistent_workers=True), as many as cores are free"
+            fix=f"DataLoader(num_workers={_choose_workers(run)}, persistent_workers=True), as many "
+            "as cores are free"
             if is_alone
             else "raise num_workers and prefetch_factor, or do less in __getitem__",
             verify="sightline stats host_breakdown AFTER: window_pct of loading data",
@@ -91,6 +96,12 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         gain_ns=_replay_with_workers(run, share) if is_alone else None,
     )
+
+
+def _choose_workers(run: Run) -> int:
+    """As many as usual, and no more than the program has CPUs: PyTorch warns of those."""
+    known = sum_usage(run).get_column("usable_cpus").drop_nulls()
+    return _WORKERS if known.is_empty() else max(1, min(_WORKERS, round(known.min())))  # type: ignore[arg-type]
 
 
 def _replay_with_workers(run: Run, share: Share) -> int | None:

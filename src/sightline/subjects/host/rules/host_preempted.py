@@ -45,6 +45,8 @@ from sightline.timeline.step_usage import sum_usage
 
 RULE = Rule("host-preempted", "The main thread waits for a CPU", explains_lateness=True)
 
+_SHOWN_PCT = 0.05  # what the screen's share, which has one decimal, differs by
+
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding over all ranks."""
@@ -60,9 +62,10 @@ def check(run: Run) -> Iterator[Finding]:
             f"the process itself keeps {row['cpus']:.2f} of its {row['usable_cpus']} CPUs busy"
         )
     on_waking = (row["queued_pct"] or 0) * (1 - (row["preempted_ratio"] or 0))
-    if row["preempted_ratio"] is not None and on_waking >= 1:
+    if row["preempted_ratio"] is not None and on_waking >= _SHOWN_PCT:
         lines.append(
-            f"for {format_pct(on_waking)} more it has no CPU when it wakes, which counts as sleep"
+            f"for {format_pct(on_waking)} more it has no CPU when it wakes: for "
+            f"{format_pct(row['queued_pct'])} in all"
         )
     yield report_blocked(
         RULE,

@@ -228,7 +228,8 @@ def _name_caller(row: dict[str, Any]) -> str:
 
 def _describe(row: dict[str, Any], whole: int, unit: str) -> str:
     share = format_pct(100 * row["value"] / whole) if whole else ""
-    return f"{share} {_name(row)}, {_format(row['value'], unit)}{_name_caller(row)}"
+    amount = f"{_format(row['value'], unit)}{_name_line(row)}"
+    return f"{share} {_name(row)}, {amount}{_name_caller(row)}"
 
 
 def _describe_rest(hot: HotStacks) -> Iterator[str]:

@@ -72,7 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
     ]
     yield build_finding(
         RULE,
-        f"All {ranks} ranks wait for their hosts: if no host took any time, the job would take "
+        f"{'Both' if ranks == 2 else f'All {ranks}'} ranks wait for their hosts: if no host took "
+        "any time, the job would take "
         f"{format_ns(free)} instead of {format_ns(free + gain)}.",
         Evidence(lines),
         Advice(

@@ -61,7 +61,12 @@ from sightline.timeline.copies import is_too_little
 from sightline.timeline.run_labels import label_run_kernels
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
-RULE = Rule("device-busy", "The GPU computes nearly all the time", over_time=True)
+RULE = Rule(
+    "device-busy",
+    "The GPU computes nearly all the time",
+    over_time=True,
+    explains=("dominating-kernel",),
+)
 
 BUSY_PCT = 80.0
 
@@ -129,7 +134,7 @@ def check(run: Run) -> Iterator[Finding]:
                 *([] if hint is None or hint is spill else [hint.text]),
                 *_describe_roofs(run, whole),
             ),
-            where={"kernel": name, "busy_pct": busy},
+            where={"kernel": name, "busy_pct": busy, "kernel_pct": 100 * first_ns / whole},
         ),
         Advice(
             fix=_advise_fusing(run, profile)

@@ -92,7 +92,7 @@ def _find(run: Run, kernels: pl.DataFrame, *, is_note: bool) -> Finding | None:
         run,
         RULE,
         kernels.with_columns(pl.col("factor").clip(0.0, 1.0)),
-        f"{{share}} of the window could be saved in single precision: this GPU computes doubles at "
+        f"Doubles take {{share}} of the window more than floats would: this GPU computes them at "
         f"1/{times} of its rate for floats.",
         cause="the signature has doubles; what the kernel computes in, it does not say"
         if is_note

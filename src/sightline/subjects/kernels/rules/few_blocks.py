@@ -132,8 +132,8 @@ def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
         run,
         RULE,
         add_factors(kept, "group").filter(pl.col("factor") < 1),
-        "{share} of the window could be saved if kernels of few blocks ran concurrently: they "
-        "run one after another on one stream.",
+        "Kernels of few blocks run one after another on one stream, and take {share} of the window "
+        "more than if they ran concurrently.",
         cause="kernels in one stream run one after another, however little of the GPU each fills",
         fix="if they do not depend on each other, put them on streams of their own "
         "(cudaStreamNonBlocking) or into one launch; else give each more blocks",
@@ -168,7 +168,7 @@ def _find_alone(run: Run, narrow: pl.DataFrame) -> Finding | None:
         run,
         RULE,
         kept,
-        f"{name_launch(longest)}: {{share}} of the window could be saved on a full GPU.",
+        f"{name_launch(longest)}, and takes {{share}} of the window more than on a full GPU.",
         cause="a block runs on one multiprocessor, and these kernels have few",
         fix=_MERGE
         if longest["own"] and _is_flat(narrow, longest)

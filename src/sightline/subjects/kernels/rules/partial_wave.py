@@ -71,8 +71,8 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         kept,
-        f"{name_launch(pick_longest(kept))}: {{share}} of the window could be saved if each had "
-        "an equal share.",
+        f"{name_launch(pick_longest(kept))}, and takes {{share}} of the window more than if each "
+        "had an equal share.",
         cause="the last wave of blocks is paid for whole",
         fix="make the grid a multiple of the blocks that run at once, use smaller blocks, or loop "
         "over the grid with one wave of blocks (grid-stride)",

@@ -49,7 +49,11 @@ from sightline.subjects.kernels.rules._passes import find_largest_copy
 from sightline.subjects.kernels.rules._shared import escape_braces, find_shorter_kernels
 from sightline.timeline.own_kernels import find_algorithm
 
-RULE = Rule("slow-pass", "Passes over data far below the memory's rate")
+RULE = Rule(
+    "slow-pass",
+    "Passes over data far below the memory's rate",
+    explains=("dominating-kernel",),
+)
 
 # How often each moves the array at least: read it, write it, read another one.
 _TIMES = {
@@ -91,7 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         slow,
         f"`{short}` takes {times:.1f} times what its data need at the memory's rate: "
-        "{share} of the window could be saved.",
+        "{share} of the window is beyond that.",
         cause="a pass over memory that waits for something else",
         fix=_NOT_MEMORY + advise_kernel(run, name),
         sources=("Harris, Optimizing Parallel Reduction in CUDA",),

@@ -82,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         kept,
-        f"{name_launch(longest)}: {{share}} of the window could be saved with full warps.",
+        f"{name_launch(longest)}, and takes {{share}} of the window more than with full warps.",
         cause="a warp is issued whole, and a multiprocessor holds a limited number of blocks",
         fix=launcher.block_size,
         sources=(_GUIDE, launcher.source),

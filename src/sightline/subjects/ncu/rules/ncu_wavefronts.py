@@ -41,7 +41,13 @@ from sightline.roofline.placement import LATENCY_PCT
 RULE = Rule(
     "ncu-wavefronts",
     "Many L1 wavefronts for each request",
-    explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-limit", "ncu-occupancy-achieved"),
+    explains=(
+        *WAITS,
+        "ncu-busiest-unit",
+        "ncu-imbalance",
+        "ncu-occupancy-limit",
+        "ncu-occupancy-achieved",
+    ),
 )
 WIDEST = 4.0
 _PCT = "avg.pct_of_peak_sustained_elapsed"

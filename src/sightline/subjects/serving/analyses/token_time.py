@@ -8,6 +8,7 @@ whole to the nanosecond. What a preempted request waits until it runs again is n
 part
 model                 the step, as long as a usual step of decode of its rank
 idle in the model     of that: nothing ran on the device
+not recorded          of that: launched work waited for something that is not in the recording
 prompts beside it     what a step takes longer because it computes prompts, too
 prompts before it     steps that computed prompts alone while it waited
 scheduling            between steps, with a request there
@@ -45,7 +46,8 @@ _GAPS = {
     "no request": "no_request_ns",
     "unclear": "unclear_ns",
 }
-PARTS = ("model", "idle in the model", "prompts beside it", "prompts before it", *_GAPS)
+_UNKNOWN = "not recorded"
+PARTS = ("model", "idle in the model", _UNKNOWN, "prompts beside it", "prompts before it", *_GAPS)
 
 
 def run(run: Run) -> pl.DataFrame:
@@ -58,7 +60,7 @@ def run(run: Run) -> pl.DataFrame:
             hint="vLLM's, SGLang's and TensorRT-LLM's own profilers write it: "
             "sightline run --server",
         )
-    parts = _split_steps(steps)
+    parts = _split_steps(steps.with_columns(lacking_ns=_measure_unrecorded(run, steps)))
     weighted = parts.select("rank", "tokens", *(pl.col(name) * pl.col("tokens") for name in PARTS))
     sums = weighted.group_by("rank").agg(pl.all().sum())
     rows = sums.unpivot(
@@ -68,6 +70,33 @@ def run(run: Run) -> pl.DataFrame:
         mean_ns=(pl.col("total_ns") / pl.col("tokens")).round().cast(pl.Int64),
         share_pct=100 * pl.col("total_ns") / pl.col("total_ns").sum().over("rank"),
     ).sort("rank", "total_ns", "part", descending=[False, True, False])
+
+
+def _measure_unrecorded(run: Run, steps: pl.DataFrame) -> pl.Series:
+    """How long each step's device waited for what is not in the recording, ns.
+
+    Where a rank has several devices, the one that waited longest.
+    """
+    none = pl.zeros(steps.height, dtype=pl.Int64, eager=True)
+    if not run.rows("device_ops"):
+        return none
+    # Steps are those of the whole recording, whatever part of it is asked about.
+    gaps = run.with_window(None).ask("idle_rules").filter(pl.col("cause") == "not_recorded")
+    if gaps.is_empty():
+        return none
+    inside = pl.min_horizontal("end_ns", "end_ns_gap") - pl.max_horizontal(
+        "start_ns", "start_ns_gap"
+    )
+    shared = (
+        steps.select("rank", "step", "start_ns", "end_ns")
+        .join(gaps.select("rank", "device_id", "start_ns", "end_ns"), on="rank", suffix="_gap")
+        .group_by("rank", "step", "device_id")
+        .agg(lacking_ns=inside.clip(lower_bound=0).sum())
+        .group_by("rank", "step")
+        .agg(pl.col("lacking_ns").max())
+    )
+    joined = steps.select("rank", "step").join(shared, on=["rank", "step"], how="left")
+    return joined.get_column("lacking_ns").fill_null(0)
 
 
 def _split_steps(steps: pl.DataFrame) -> pl.DataFrame:
@@ -106,6 +135,7 @@ def _split_steps(steps: pl.DataFrame) -> pl.DataFrame:
         (pl.col("usual") - pl.col("busy_ns")).clip(lower_bound=0)
     )
     known = known.with_columns(idle=pl.min_horizontal(idle.fill_null(0), "usual"))
+    known = known.with_columns(lacking=pl.min_horizontal("idle", "lacking_ns"))
     held = _sum_block(known, pl.lit(value=True)).with_columns(
         tokens=pl.col("decode_requests") - pl.col("new")
     )
@@ -121,7 +151,8 @@ def _sum_block(known: pl.DataFrame, counts: pl.Expr) -> pl.DataFrame:
         .group_by("rank", "block", maintain_order=True)
         .agg(
             (pl.col("usual") - pl.col("idle")).filter(last).sum().alias("model"),
-            pl.col("idle").filter(last).sum().alias("idle in the model"),
+            (pl.col("idle") - pl.col("lacking")).filter(last).sum().alias("idle in the model"),
+            pl.col("lacking").filter(last).sum().alias(_UNKNOWN),
             (pl.col("own") - pl.col("usual")).filter(last).sum().alias("prompts beside it"),
             pl.col("own").filter(~last).sum().alias("prompts before it"),
             *(pl.col(column).sum().alias(name) for name, column in _GAPS.items()),

@@ -78,8 +78,14 @@ def _functions(rows: list[dict[str, Any]]) -> Block:
         pct("own_pct", "share of all"),
         amount("total", "with what it calls"),
     )
-    frame = pl.DataFrame(rows).select(column.name for column in columns)
-    return blocks.make_table(name_functions(rows), frame, columns)
+    frame = pl.DataFrame([row | {"name": row["short_name"]} for row in rows])
+    table = blocks.make_table(
+        name_functions(rows), frame.select(column.name for column in columns), columns
+    )
+    # Functions of the host are no kernels, whose names are shortened to what tells them apart.
+    for part in table["columns"]:
+        part.pop("labels", None)
+    return table
 
 
 def _limit(row: dict[str, Any]) -> dict[str, str]:
