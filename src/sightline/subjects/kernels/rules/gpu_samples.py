@@ -71,11 +71,8 @@ def check(run: Run) -> Iterator[Finding]:
         if kernel is None
         else f"{of} of a GPU's instructions are in `{shorten_kernel_name(kernel)}`"
     )
-    lines = (
-        [] if kernel in (None, shorten_kernel_name(kernel or "")) else [fit_text(kernel, _WIDTH)]
-    )
     kinds = _sum_by(mine, "stall_class")
-    lines += [f"{format_pct(100 * n / size)} {kind}" for kind, n in kinds.head(_MOST).rows()]
+    lines = [f"{format_pct(100 * n / size)} {kind}" for kind, n in kinds.head(_MOST).rows()]
     waits = kinds.filter(pl.col("stall_class") != ISSUING)
     where = mine
     fix = "begin with the line that has most of them; counters say what it waits for"
@@ -89,6 +86,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_pct(100 * n / size)} at {fit_text(at, _WIDTH)}"
         for at, n in _sum_by(where, place).head(_MOST).rows()
     ]
+    if kernel is not None and kernel != shorten_kernel_name(kernel):
+        lines.append(fit_text(kernel, _WIDTH))
     yield build_finding(
         RULE,
         f"{text}.",
