@@ -36,12 +36,12 @@ def test_pairs_hold_what_was_planted() -> None:
         assert found[pair]["low_pct"] <= change <= found[pair]["high_pct"]
         assert found[pair]["answer"] == answer
     assert data["fastest"] == "B"
-    assert choose_sides(data) == ("A", "B")
+    assert choose_sides(data) == ("A", "B", True)
     assert len(data["runs"]) == 3 * data["rounds"]
 
 
 def test_the_fastest_first_is_explained_by_what_differs_most() -> None:
-    assert choose_sides(_describe(1.0, 1.5, 2.5)) == ("A", "C")
+    assert choose_sides(_describe(1.0, 1.5, 2.5)) == ("A", "C", False)
     assert choose_sides(_describe(1.0, 1.0)) is None
 
 

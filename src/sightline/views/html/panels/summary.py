@@ -64,6 +64,7 @@ def _operators(view: PageView) -> Block:
         "Operators, by their own time",
         frame.sort("host_self_ns", "name", descending=[True, False]).head(TOP_KERNELS),
         analysis.columns,
+        sort="host_self_ns",
         hide=on_device,
     )
 
