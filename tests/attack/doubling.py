@@ -137,7 +137,9 @@ def judge(importer: str, made: Made, folder: Path, enough_s: float, first: int) 
 def vary(data: bytes) -> Iterator[tuple[str, Make]]:
     """A text in which one thing comes again and again, or is very long."""
     lines = data.splitlines(keepends=True)
-    middle = len(lines) // 2
+    # One that is not blank, which is nothing however often its lines are joined.
+    full = (n for n in range(len(lines) // 2, len(lines)) if lines[n].strip())
+    middle = next(full, len(lines) // 2)
     before, line, after = b"".join(lines[:middle]), lines[middle], b"".join(lines[middle + 1 :])
     half = len(line) // 2
     yield "whole again", lambda n: data * n

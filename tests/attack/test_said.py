@@ -22,6 +22,7 @@ from attack.recorded_seeds import WHOLE
 from attack.seeds import CHECKERS, list_ncu_rows
 from attack.structured import _swap_pages
 from formats import test_clustercockpit as cockpit
+from formats import test_clustercockpit_parquet as rows
 from formats import test_gtpin as gtpin
 from formats import test_nvidia_text as printed
 from formats import test_nvidia_text_traces as traces_of
@@ -175,6 +176,7 @@ def test_of_a_recording_that_is_kept(tmp_path: Path, kind: str, old: bytes, new:
         ("rocprof_compute", "pmc_perf.csv", b",32,0,16,64,1000000,1010000.6",
          b",3x,0,16,64,1000000,1010000.6"),
         ("rocprof_compute", "sysinfo.csv", b",8,128", b",8,12x"),
+        ("rocprof_compute", "sysinfo.csv", b",8,128", b",(,128"),
         # Of meta.db: a metric's name, the scope of its sum, a context's number.
         ("hpctoolkit", "meta.db", b"CPUTIME (sec)", b"CPUTIME (sec9"),
         ("hpctoolkit", "meta.db", b"CPUTIME (sec)\0", b"CPUTIME (sec)\x7f"),
@@ -253,6 +255,13 @@ MADE: tuple[tuple[str, str, str, str], ...] = (
     ("a.stacks", stacks.FORMATS["unitrace_stalls"], '"gemm, big"', '"gemm,1e999'),
     ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "-1"),
     ("a.stacks", stacks.FORMATS["rocprof_pc"], '"/src/ops.cpp:134"', "x"),
+    ("vllm.log", served.VLLM_LOG, "Iteration(515): 0 context requests, 0 context tokens, 20 "
+     "generation requests, 20 generation tokens, iteration elapsed time: 10.99 ms", "I"),
+    ("bench.json", json.dumps(served.GUIDELLM), '"p99"', '"p9"'),
+    ("a.log", printed.NVPROF, "48  4.0000KB  4.0000KB", f"48  4.0000KB{'9' * 30}4.0000KB"),
+    ("a.log", printed.OLDEST, "Instances         Average         Minimum         Maximum  Name",
+     "Instances  "),
+    ("m.json", memory.document(memory.ENTRY, memory.ENTRY), '"action"', '"actn"'),
     ("a.stacks", stacks.FORMATS["rocprof_pc"],
      '"ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_WAITCNT"', ""),
     ("bench.json", json.dumps(served.BENCH), 'throughput": 1.0, "output_throughput": 2.5, "input',
@@ -411,6 +420,7 @@ def test_moments_that_no_clock_has(tmp_path: Path, moment: str) -> None:
         ('"counters": [{"id"', '"counters": [{"if"'),
         ('"memory_copy"', '"py"'),
         ('"agents"', '"agen"'),
+        ('"handle": 7002}, "type"', '"handhandle": 7002}, "type"'),
         ('p": 500, "end_timestamp": 900}, {"kind": 1, "opera', ""),  # two calls in one
         (', "end_timestamp": 900}, {"kind": 1', ""),
     ],
@@ -525,3 +535,11 @@ def test_a_record_of_mpi_of_zeros(tmp_path: Path) -> None:
     record["routine"] = record["what"] = 0
     (tmp_path / whole.name).write_bytes(data)
     assert_said(whole, tmp_path / whole.name)
+
+
+def test_a_name_of_a_column_of_zeros(tmp_path: Path) -> None:
+    whole = rows.write_seed(tmp_path / "whole") / rows.NAME
+    damaged = tmp_path / rows.NAME
+    data = whole.read_bytes()
+    damaged.write_bytes(data.replace(b"statistics_json", b"st" + bytes(8) + b"_json"))
+    assert_said(whole, damaged)

@@ -145,7 +145,7 @@ def read_cubin(data: bytes) -> Cubin:
             if s.name.startswith(".text."):
                 cubin.code[s.name.removeprefix(".text.")] = (s.start, s.end)
                 if (s.end - s.start) % INSTRUCTION_BYTES:
-                    cubin.note = "code of it is no whole number of instructions"
+                    cubin.note = "its code is not a whole number of instructions"
         cubin.is_debug = any(s.name == _REGISTERS_OF_VARIABLES for s in sections)
         debug = next((s for s in sections if s.name == ".debug_line"), None)
         if debug is not None:

@@ -318,6 +318,7 @@ _BROKEN = re.compile(
 _BROKEN_DIGITS = re.compile(r"^(?=\S*\d)[\d.]*[^\d\s,]?[\d.]*$", re.ASCII)
 _DIGIT = re.compile(r"^[\w.]*[0-9][\w.]*-?$", re.ASCII)  # a word with a digit, and no list
 _SAYS_NOTHING = re.compile(r"^\s*(?:nan|[-+]?inf)?\s*$", re.IGNORECASE)
+_MARKS = (".", "(", "[", ")", "]")  # alone they are no word
 _LEVEL = re.compile(r"^\d+ \(.+\)$")  # 0 (300Mhz): the number of a state, and what it is
 
 
@@ -330,7 +331,7 @@ def is_odd(text: str) -> bool:
     found = read_number(plain)
     if found is not None:
         return not math.isfinite(found[0])
-    return not (_NO_VALUE.match(plain) or _LEVEL.match(plain)) or plain == "."
+    return not (_NO_VALUE.match(plain) or _LEVEL.match(plain)) or plain in _MARKS
 
 
 def read_number(text: str) -> tuple[float, str] | None:

@@ -209,6 +209,10 @@ def is_spliced(word: str, missing: Collection[str], known: Collection[str]) -> b
         common = _count_common(word[::-1], end[::-1])
         if common < _LEAST_KEY - 1:
             continue
+        # A whole name, and behind it what is left of a missing one, cut within a word.
+        is_rest_of = end in missing and common < min(len(end), len(word))
+        if is_rest_of and word[:-common] in known and (word[-common] + end[-common - 1]).isalpha():
+            return True
         if end in missing and common == len(end) >= _LEAST_SPLICE and word[: -len(end)].isalnum():
             return True
         for begin in missing:
@@ -309,7 +313,7 @@ def _count_unlike(shapes: Counter[tuple[str, ...]], known: frozenset[str]) -> in
     usual = [key for key, times in held.items() if 2 * times >= shapes.total()]
     count = 0
     for keys, times in shapes.items():
-        missing = [key for key in usual if key not in keys and len(key) < _LEAST_KEY]
+        missing = [key for key in usual if key not in keys]
         odd = [key for key in keys if held[key] == times == 1 and key not in known]
         count += sum(any(is_near_name(word, one) for one in missing) for word in odd)
         count += times == 1 and any(_is_one_off(keys, other) for other in shapes)

@@ -190,6 +190,7 @@ class _Process:
         self._operations = self._strings.get("buffer_records") or []
         agents = [a for a in _dicts(tool.get("agents")) if a.get("type") == _GPU]
         agents.sort(key=lambda agent: _number(agent.get("logical_node_type_id")) or 0)
+        self._nameless = sum(_handle(agent, "id") is None for agent in agents)
         self.gpus = {
             handle: _rocm.describe_agent(agent)
             for agent in agents
@@ -210,6 +211,7 @@ class _Process:
         nowhere = sum(handle not in self.gpus for handle in handles)
         known = self._name_counters()
         records = [r for one in self._list_collected() for r in _dicts(one.get("records"))]
+        nowhere += self._nameless
         return misplaced + nowhere + sum(_handle(r, "counter_id") not in known for r in records)
 
     def count_named(self, name: str) -> int:

@@ -15,6 +15,7 @@ import polars as pl
 from sightline.core.model.declare import Imported, Importer, ImportOptions, Quality, Recording
 from sightline.core.model.source import Source
 from sightline.errors import DamagedError
+from sightline.formats._text_damage import note_names
 from sightline.formats.cluster._cockpit import (
     add_cluster,
     add_data,
@@ -72,9 +73,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
     path = source.path if source.path.is_dir() else source.plain_path()
     files = sorted(path.glob(f"*{_ENDING}")) if path.is_dir() else [path]
     _add_limits(tables, path / "cluster.json")
-    damaged = left_out = 0
+    damaged = left_out = names = 0
     for file in files:
         try:
+            names += sum(not name.isprintable() for name in pl.read_parquet_schema(file))
             for row in _list_rows(file):
                 if len(tables.rows["jobs"]) >= _MOST_JOBS:
                     left_out += 1
@@ -95,6 +97,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if lost:
         text = f"files of the archive could not be read, such as {lost[0]}"
         quality.append(Quality("damaged_jobs", "warning", text, len(lost)))
+    quality += note_names(names)
     if damaged:
         text = "jobs of the archive could not be read, or only in part"
         quality.append(Quality("damaged_jobs", "warning", text, damaged))

@@ -82,10 +82,12 @@ def read(source: Source, options: ImportOptions) -> Imported:
 def _count_unsummed(lines: list[str]) -> int:
     """How many readings end their line without a summary below, though it is not the last one.
 
-    A reading is written over by the next, unless a summary or the end of the test follows.
+    A reading is written over by the next, unless a summary or the end of the test follows. In a
+    log that somebody copied the next one may stand below.
     """
     return sum(
-        bool(_READING.search(line)) and not below.startswith(("\tSummary", "Killing"))
+        bool(_READING.search(line))
+        and not (below.startswith(("\tSummary", "Killing")) or _READING.search(below))
         for line, below in pairwise(lines)
     )
 

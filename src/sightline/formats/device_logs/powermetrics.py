@@ -98,12 +98,10 @@ def _name_values(line: str) -> list[str]:
 
 def _count_missing(series: list[Counter[str]]) -> int:
     """How many values a sample lacks that all others have: powermetrics prints the same of each."""
-    usual: Counter[str] = Counter()
+    times: Counter[tuple[str, int]] = Counter()  # of each value, and each time that it is said
     for own in series:
-        usual |= own
-    missing = [usual - own for own in series]
-    lacking = Counter(name for one in missing for name in one)
-    return sum(one[name] for one in missing for name in one if lacking[name] == 1)
+        times.update((name, nth) for name, count in own.items() for nth in range(count))
+    return sum(count == len(series) - 1 for count in times.values()) if len(series) > 1 else 0
 
 
 def _is_damaged_part(line: str) -> bool:

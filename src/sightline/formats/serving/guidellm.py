@@ -48,6 +48,8 @@ _METRICS = {
     "request_concurrency": ("concurrency", "requests"),
 }
 _STATISTICS = {"mean": "mean", "min": "min", "max": "max"}
+# All that it writes; of figures, one is another's when a digit is gone.
+_WRITTEN = {"p001", "p01", "p05", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p999"}
 _PERCENTILES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
 
 
@@ -116,6 +118,7 @@ def _count_left_out(benchmark: dict[str, Any]) -> tuple[int, int]:
             values += "percentiles" in done and not isinstance(percentiles, dict | None)
             if isinstance(percentiles, dict):
                 names += count_misspelt(list(percentiles), _PERCENTILES)
+                names += sum(name not in _WRITTEN for name in percentiles if name[1:].isdigit())
                 values += sum(_is_odd(percentiles, name) for name in _PERCENTILES)
     return names, values
 

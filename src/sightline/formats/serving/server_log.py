@@ -105,6 +105,7 @@ _LOOKS = re.compile(
     r"throughput: |tokens/s|KV cache usage|#running-req|#queue-req|(?:Prefill|Decode) bat"
     r"|host_step_time|num_ctx_requests|Iteration\(|preemption=| context requests|elapsed time: "
     r"|\] Engine \d{1,4}:[ A-Za-z]{0,20}$|\[loggers\.py:\d+\] E[ngie]{0,5}[ \d]{0,5}$"
+    r"|\[core\.py:\d+\] I[teraion]{0,8}$"
 )
 # A line up to where its kind is known, and how long that may be.
 _BEGIN = re.compile(

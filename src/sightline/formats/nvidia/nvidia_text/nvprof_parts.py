@@ -61,7 +61,8 @@ _UNIFIED_ROW = re.compile(
     r"^\s*(\d{1,15})\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s+([A-Z][A-Za-z ]{2,60}?)\s*$"
 )
 _UNIFIED_BEGUN = re.compile(
-    r"^\s*\d{1,15}(?:\s+(?:-|[\d.]+[KMG]?B?)){2,}|^Total CPU [Pp]age [Ff]aults"
+    r"^\s*\d{1,15}(?:\s+(?:-|[\d.]+[KMG]?B?)){2,}|^\s*\d{1,15}\s+[\d.]+[KMG]?B\d"
+    r"|^Total CPU [Pp]age [Ff]aults"
 )
 _FAULTS = re.compile(r"^Total CPU [Pp]age [Ff]aults: (\d{1,15})")
 _RUNTIME = re.compile(r"^cuda[A-Z]\w*$")

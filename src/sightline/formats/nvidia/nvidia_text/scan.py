@@ -49,12 +49,13 @@ _HEADS_LEFT = re.compile(
     r"Total Time|Total  ?\(\w+\)|Num Calls|Instances|\b(?:Avg|Med|Min|Max|StdDev) \(\w+\)"
     r"|\bAverage\b|\bMinimum\b|\bMaximum\b|Operations\b"
 )
+_CUT_HEAD = re.compile(r"^ *Time ?\(%\) {2,}Total Time")  # what only a header begins with
 _LEAST_HEADS = 4  # of its columns
 
 
 def is_headless(line: str) -> bool:
     """Whether a line that begins no table is a header all the same, with a damage."""
-    return len(set(_HEADS_LEFT.findall(line))) >= _LEAST_HEADS
+    return len(set(_HEADS_LEFT.findall(line))) >= _LEAST_HEADS or bool(_CUT_HEAD.match(line))
 
 
 class Found(NamedTuple):
