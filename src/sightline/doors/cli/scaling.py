@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sightline.core.units import format_several
 from sightline.doors.cli._output import add_target, wants_json
 
 if TYPE_CHECKING:
@@ -63,8 +64,9 @@ def run(args: argparse.Namespace) -> int:
             hint=_FOR_EACH,
         )
     if all(job.ranks == 1 for job in found):
+        number = format_several(len(found), "recording")
         raise RequestError(
-            f"{len(found)} recordings of one rank each do not show how the program scales",
+            f"{number} of one rank each do not show how the program scales",
             why="each argument is a job",
             hint=f"{_FOR_EACH}\nThe ranks of one job:  sightline ranks "
             f"{shlex.join(args.jobs[:2])} …",
