@@ -112,6 +112,10 @@ void Recorder::start() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  // From here on: the thread may begin late, and a context be made before it does. It has used no core yet.
+  opened_ = count_now();
+  opened_.cpu = writer_.cpu_ns();
+  decided_ = opened_;
   pacer_ = std::thread([this] { pace(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(pacer_.native_handle(), "sightline-pace");
@@ -529,7 +533,6 @@ void Recorder::pace() {
   if ((options_.budget_pct > 0 || options_.measure) && step_ms > 10) step_ms = 10;
   const auto step = std::chrono::milliseconds(step_ms);
   uint64_t flushed = now_ns(CLOCK_MONOTONIC), fetched = flushed;
-  opened_ = decided_ = count_now();
   if (options_.measure) start_windows();
   std::unique_lock<std::mutex> guard(pace_lock_);
   while (!is_over_.wait_for(guard, step, [this] { return over_; })) {

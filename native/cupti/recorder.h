@@ -76,7 +76,7 @@ class Recorder {
   std::atomic<uint64_t> dropped_{0}, refused_buffers_{0}, own_ns_{0}, launches_{0};
   std::atomic<uint64_t> once_ns_{0};  // of own_ns_, what contexts and modules take once
 
-  // Of the pacing thread alone.
+  // Of the pacing thread alone, once it runs.
   struct Counts {
     uint64_t cupti = 0, wall = 0, launches = 0, records = 0, own = 0, once = 0, cpu = 0;
   };
