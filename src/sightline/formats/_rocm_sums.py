@@ -36,7 +36,7 @@ def find_domain(name: str) -> str:
     return next((domain for domain, names in _CALLS if names.match(name)), _KERNELS)
 
 
-def describe_row(name: str, domain: str) -> dict[str, Any]:
+def describe_row(domain: str) -> dict[str, Any]:
     """`kind`, `layer` and `category` of a row of `call_sums`."""
     if domain == _KERNELS:
         return {"kind": "device", "layer": None, "category": KERNEL}

@@ -122,7 +122,7 @@ def _add_row(table: _Table, cells: dict[str, str]) -> bool:
         except ValueError:
             return False
         table.percent = (table.percent or 0.0) + share
-    table.rows[name, domain] = {"name": name, "calls": calls, **times, **describe_row(name, domain)}
+    table.rows[name, domain] = {"name": name, "calls": calls, **times, **describe_row(domain)}
     return True
 
 

@@ -72,7 +72,7 @@ def _list_rows(header: list[str], records: list[list[str]]) -> Iterator[dict[str
         if ns is None or not name or name == _WAIT:
             continue
         yield {
-            **describe_row(name, find_domain(name)),
+            **describe_row(find_domain(name)),
             "name": name,
             "duration_ns": ns,
             **{

@@ -146,14 +146,14 @@ def _read_parts(text: str) -> tuple[list[_Part], int]:
 
 def _list_lines(text: str) -> Iterator[str | tuple[str, str, int | None] | _Line | None]:
     """Headings, totals (kind, backend, ns) and rows of a text; None for a damaged line."""
-    kind, backend, names = "", "", list[str]()
+    backend, names = "", list[str]()
     is_waiting_for_names = False
     for line in map(str.strip, text.splitlines()):
         if not line:
             names = names if is_waiting_for_names else []
         elif found := _HEADING.match(line):
-            kind, backend, names = found[1], "", []
-            yield kind
+            backend, names = "", []
+            yield found[1]
         elif found := _BACKEND.match(line):
             if is_waiting_for_names:
                 yield None  # the backend above has no table
