@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sightline.core.algebra.kernel_libraries import find_library
+from sightline.core.cxx_names import demangle, parse_function
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
@@ -76,9 +77,25 @@ def advise_before_profile(name: str, *, is_own: bool) -> str:
 
 
 def choose_in_ncu(name: str) -> str:
-    """What makes Nsight Compute profile one kernel alone; empty without a name."""
-    word = re.match(r"\w*", name if name_region(name) else shorten_kernel_name(name))
-    return f" -k regex:{word[0]}" if word and word[0] else ""
+    """What makes Nsight Compute profile one kernel alone; empty without a name.
+
+    Its -k looks at the function's own name, without namespaces, arguments and templates (Nsight
+    Compute CLI, --kernel-name-base). Of a frame that runs what its template says, the whole name is
+    asked for.
+    """
+    parts = parse_function(name)
+    own = re.findall(r"\w+", name if name_region(name) else parts.base)[:1]
+    if not own:
+        return ""
+    label = shorten_kernel_name(name)
+    runs = re.search(r"<(\w+)", label)
+    words = re.findall(r"\w+", " ".join(parts.arguments))
+    inner = "" if label.startswith(own[0]) else max(words, key=len, default="")
+    word = runs[1] if runs else inner
+    whole = f"{own[0]}.*{word}"
+    if word and re.search(whole, demangle(name)):
+        return f' --kernel-name-base demangled -k "regex:{whole}"'
+    return f" -k regex:{own[0]}"
 
 
 def _add_algorithm(finding: Finding, kernel: str, vendor: str | None) -> Finding:

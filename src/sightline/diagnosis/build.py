@@ -69,6 +69,10 @@ class Loss:
     behind: str = "the rest of the same gaps, in which the host goes on"
 
 
+# How the line begins that says why an end gains more than what was seen to be lost.
+ELSEWHERE = "most of the gain lies elsewhere: "
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What shows it: lines for a person, rows to look up, and where in the run it is.
@@ -140,8 +144,8 @@ def make_finding(
         confidence = LOWER[confidence]
         if gain_ns > 2 * (loss.cost_ns + loss.behind_ns):
             lines.append(
-                "most of the gain lies elsewhere: without this the host is ahead, and later "
-                "launches and copies hold the GPU up no more"
+                f"{ELSEWHERE}without this the host is ahead, and later launches and copies hold "
+                "the GPU up no more"
             )
     # What its end gains was lost to it, though not all of that lies where the problem is seen.
     cost_ns = min(max(loss.cost_ns, gain_ns), windows)

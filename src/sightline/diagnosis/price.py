@@ -18,7 +18,7 @@ from sightline.core import registry
 from sightline.core.model.declare import Finding, Price, Rule
 from sightline.core.registry import OF_ENERGY, OF_JOBS, OF_KERNELS, OF_MEMORY, OF_WINDOW
 from sightline.core.units import format_ns
-from sightline.diagnosis.build import LOWER, SEEN_FACTOR
+from sightline.diagnosis.build import ELSEWHERE, LOWER, SEEN_FACTOR
 from sightline.timeline.copies import LEAST_OPERATIONS
 
 # `Finding.where` holds it where the program is held to a rate: its rounds a second.
@@ -71,8 +71,10 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
     evidence = found.evidence
     if found.direct_ns and cost is not None and cost.amount >= SEEN_FACTOR * found.direct_ns:
         seen, rest = format_ns(found.direct_ns), format_ns(cost.amount - found.direct_ns)
+        why = [line.removeprefix(ELSEWHERE) for line in evidence if line.startswith(ELSEWHERE)]
         line = f"{seen} of its cost is lost there; the other {rest} would go with it"
-        evidence = (line, *evidence)
+        others = (line for line in evidence if not line.startswith(ELSEWHERE))
+        evidence = (": ".join([line, *why]), *others)
     return replace(
         found,
         cost=cost,

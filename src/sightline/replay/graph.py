@@ -9,7 +9,8 @@ prev    host: the call of this device's threads that ended last, or the work fro
 launch  device: the begin of its launch call; finish: the start of the operation that made room
         in a full queue
 wait    finish: the operation that the call waits for; device: the operation of another stream
-        that it was told to wait for; host: what the thread polled for (replay/polling.py)
+        that it was told to wait for; host: what the thread polled for (replay/polling.py), or slept
+        until a host function woke it (`wait_by` is "callback": timeline/callback_waits.py)
 
 A lag is what usually lies between the two (launch latency, gap on a stream, return of a wait), but
 never more than was recorded, so that a replay without a change gives the recording to the ns.
@@ -21,9 +22,10 @@ launched before it (`wait_by` is "event"); one that was launched and had its str
 starts right when another stream's operation ends, waited for that one ("timing"): the call that
 told it so may be another thread's, or not recorded. If it starts some time after the last such end,
 that one is the best `guess`: what it waited for ended no later, since it did start. The critical
-path follows guesses; a replay does not. Pages of unified memory that move without a launch move
-when somebody touches them: as long behind the last of their process's calls and of the moves before
-them as was recorded.
+path follows guesses; a replay does not. A thread that launches nothing and waits while those that
+launch are silent waits for them (timeline/lent_waits.py). Pages of unified memory that move without
+a launch move when somebody touches them: as long behind the last of their process's calls and of
+the moves before them as was recorded.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ import polars as pl
 from sightline._native import edges as native_edges
 from sightline.core.algebra.arrow import pack_columns, unpack_columns
 from sightline.core.algebra.intervals import is_one_group
-from sightline.core.algebra.latest import find_latest
+from sightline.core.algebra.latest import find_latest, find_next
 from sightline.core.algebra.lookup import Texts, find_rows, number_groups, select_varying, take_rows
 from sightline.core.model.columns import DType
 from sightline.core.model.constants import keep_single_values
@@ -42,7 +44,9 @@ from sightline.core.model.store import ID_SHIFT
 from sightline.replay.polling import find_polled
 from sightline.replay.waits import BEGIN, FINISH, LANE, OP, RETURN_NS, THREAD, list_waits
 from sightline.timeline.api_calls import orders_streams
+from sightline.timeline.callback_waits import list_callback_waits
 from sightline.timeline.collectives import match_collectives
+from sightline.timeline.lent_waits import lend_waits
 
 # Where a recording's own events do not show. Launch: see idle_gaps. Stream gap and wait: NVIDIA,
 # "Getting Started with CUDA Graphs" (2019): 1 to 4 µs between kernels of one stream.
@@ -69,7 +73,7 @@ _IS_ELSEWHERE = (pl.col("other") != pl.col("stream_id")) | (
 # How a move of unified memory is called (CUPTI's copy kinds), and one that the host asks for.
 _PAGE_MOVE, READ_BACK = "Unified", "Unified Device-to-Host"
 
-_WAIT_BY = pl.Enum(["event", "timing", "guess"])
+_WAIT_BY = pl.Enum(["event", "timing", "guess", "callback"])
 _WAITS: dict[str, DType] = {
     "device_op_id": pl.Int64,
     "event_id": pl.Int64,
@@ -99,12 +103,16 @@ def list_nodes(run: Run) -> pl.DataFrame:
 def _build_graph(run: Run) -> pl.DataFrame:
     run.require("dependencies", ["device_ops"])
     ops = run.table("device_ops", _OP)
-    calls = run.table("host_ops", _CALL)
-    return _order_nodes(_list_nodes(ops, calls, run.table("collectives")))
+    calls = lend_waits(run, run.table("host_ops", _CALL))
+    sleeps = list_callback_waits(run)
+    return _order_nodes(_list_nodes(ops, calls, run.table("collectives"), sleeps))
 
 
 def _list_nodes(
-    device_ops: pl.DataFrame, host_ops: pl.DataFrame, collectives: pl.DataFrame
+    device_ops: pl.DataFrame,
+    host_ops: pl.DataFrame,
+    collectives: pl.DataFrame,
+    sleeps: pl.DataFrame,
 ) -> pl.DataFrame:
     """The nodes with what each waits for, by uid; what they are made of is given back here."""
     kinds = device_ops.get_column("kind").unique().sort().to_list()
@@ -117,6 +125,7 @@ def _list_nodes(
     calls = _list_calls(host_ops, ops)
     ops = _add_launch(ops, calls, host_ops)
     calls, polled = find_polled(calls, ops)
+    polled = _add_sleeps(polled, sleeps, calls)
     waits = list_waits(calls, ops)
     split = _mark_split(calls, waits)
     kind = ops.schema["kind"]
@@ -214,6 +223,7 @@ def _make_host_nodes(calls: pl.DataFrame, polled: pl.DataFrame) -> pl.DataFrame:
     """
     calls = calls.join(polled, on="host_op_id", how="left", maintain_order="left")
     waited = pl.col("target_id").is_not_null()
+    lag = pl.col("start_ns") - pl.col("prev_end")
     chain = ["rank", "pid", "device_id"]
     ended = _list_ends(calls, chain)
     before = find_latest(calls, "start_ns", ended, "t", chain, ties=["prev_uid"])
@@ -227,13 +237,38 @@ def _make_host_nodes(calls: pl.DataFrame, polled: pl.DataFrame) -> pl.DataFrame:
         end_ns=pl.when("split").then("start_ns").otherwise("end_ns"),
         prev_uid="prev_uid",
         prev_lag_ns=pl.when(waited)
-        .then(pl.min_horizontal(pl.col("start_ns") - pl.col("prev_end"), RETURN_NS))
-        .otherwise(pl.col("start_ns") - pl.col("prev_end")),
+        .then(pl.coalesce((lag - pl.col("held_ns")).clip(0), pl.min_horizontal(lag, RETURN_NS)))
+        .otherwise(lag),
         wait_uid=pl.col("target_id") * 4 + OP,
         wait_lag_ns=pl.col("start_ns") - pl.col("target_end"),
-        wait_by=pl.when(waited).then(pl.lit("timing", _WAIT_BY)),
+        wait_by=pl.when(pl.col("held_ns").is_not_null())
+        .then(pl.lit("callback", _WAIT_BY))
+        .when(waited)
+        .then(pl.lit("timing", _WAIT_BY)),
         turn=pl.lit(2, pl.Int8),
     )
+
+
+def _add_sleeps(polled: pl.DataFrame, sleeps: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """What was polled for, and the calls behind waits for a host function, with their `held_ns`.
+
+    So long the thread slept between the call before it and this one.
+    """
+    polled = polled.with_columns(held_ns=pl.lit(None, pl.Int64))
+    if sleeps.is_empty():
+        return polled
+    sleeps = sleeps.with_columns(pl.col("pid").fill_null(0))
+    after = take_rows(
+        calls.select(call="host_op_id"), find_next(sleeps, "end_ns", calls, "start_ns", THREAD)
+    )
+    told = (
+        sleeps.with_columns(after, held_ns=pl.col("end_ns") - pl.col("start_ns"))
+        .drop_nulls("call")
+        .sort("end_ns")
+        .unique("call", keep="last", maintain_order=True)
+        .select("target_id", "target_end", "held_ns", host_op_id="call")
+    )
+    return pl.concat([told.select(polled.columns), polled]).unique("host_op_id", keep="first")
 
 
 def _follow_earlier(host: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:

@@ -198,6 +198,12 @@ def remove_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
     return _empty_nodes(nodes, finishes, cut_lags=finishes, unwait=finishes)
 
 
+def remove_sleeps(nodes: pl.DataFrame) -> pl.DataFrame:
+    """The nodes where no thread sleeps until a host function tells it that its work is done."""
+    sleeps = (pl.col("kind") == "call") & (pl.col("wait_by") == "callback")
+    return nodes.with_columns(wait=pl.when(sleeps).then(None).otherwise("wait"))
+
+
 def order_behind_waits(nodes: pl.DataFrame, finishes: pl.Series) -> pl.DataFrame:
     """The nodes where what was launched behind these waits comes behind what they waited for.
 

@@ -44,6 +44,7 @@ _BUILDS_GRAPH = r"Graph(?:Instantiate|ExecUpdate|AddNode|Add\w+Node|Create)"
 LAUNCHES = r"^(?:cuda|cu|hip)\w*Launch"
 _LAUNCHES_GRAPH = r"^(?:cuda|hip|cu)GraphLaunch"
 _LAUNCHES_KERNELS = r"Launch(?:Cooperative)?Kernel"
+_CALLS_BACK = r"^(?:cuda|cu|hip)(?:LaunchHostFunc|StreamAddCallback)"
 _LOADS_CODE = r"ModuleLoad|ModuleUnload|LibraryLoad|LinkCreate|LinkComplete|ModuleGetFunction"
 # What CUPTI's callbacks and records cost a launch under our own recorder: 200 launches of kernels
 # of 1.2 µs took 0.80 ms unrecorded and 1.42 ms recorded (H100, CUDA 13.0), of a step that waits for
@@ -104,6 +105,11 @@ def launches_graph(names: Texts) -> pl.Series:
 def launches_kernels(names: Texts) -> pl.Series:
     """Which calls launch one kernel."""
     return names.match(_LAUNCHES_KERNELS)
+
+
+def calls_back(names: Texts) -> pl.Series:
+    """Which calls put a function of the host's on a stream."""
+    return names.match(_CALLS_BACK)
 
 
 def loads_code(names: Texts) -> pl.Series:

@@ -14,10 +14,12 @@ from sightline.core.algebra.order import sort_rows
 from sightline.core.algebra.trees import find_open_range
 from sightline.core.model.run import Run
 from sightline.timeline.api_calls import allocates, is_own_cost, may_wait, synchronizes
+from sightline.timeline.callback_waits import list_callback_waits
 from sightline.timeline.host_ranges import IN_API, LOADING, PACE_NS, is_compiler
 from sightline.timeline.idle_compilers import lend_to_helpers, name_compiling
 from sightline.timeline.idle_names import find_covering, find_longest
 from sightline.timeline.idle_runtimes import infer_runtimes
+from sightline.timeline.lent_waits import lend_waits
 from sightline.timeline.loader_starts import list_loader_starts
 
 # What the operating system did with the thread, where it was recorded (timeline/system_waits.py).
@@ -71,10 +73,13 @@ def measure_host_causes(
     is_api = ranges.select(IN_API).to_series()
     is_cost = ranges.select(_IS_COST).to_series()
     waiting = may_wait(names) & is_api
-    held = _is_open_at_start(found, ranges, waiting)
-    syncs = ranges.filter(waiting & synchronizes(names) & ~held)
+    calls = lend_waits(run, ranges)
+    held = _is_open_at_start(found, calls, waiting)
+    syncs = calls.filter(waiting & synchronizes(names) & ~held)
     takes_long = pl.col("end_ns") - pl.col("start_ns") > IDLE_WAIT_NS
     syncs = syncs.filter(_begin_in_work(syncs, ops) | syncs.select(takes_long).to_series())
+    sleeping = list_callback_waits(run).get_column("host_op_id")
+    sleeps = ranges.filter(pl.col("host_op_id").is_in(sleeping.implode()))
     kinds = {
         "compiling": lend_to_helpers(run, ranges.filter(is_compiler(names))),
         "data_loading": pl.concat(
@@ -84,7 +89,7 @@ def measure_host_causes(
         "allocation": ranges.filter(allocates(names) & (is_api | is_cost)),
         # What is called when nothing is left to wait for costs what the call costs, and no more:
         # neither its name nor a copy's says that it waited. Where it takes long, it did.
-        "host_sync": pl.concat([ranges.filter(held), syncs]).sort("host_op_id"),
+        "host_sync": pl.concat([calls.filter(held), syncs, sleeps]).sort("host_op_id"),
     }
     overhead = ranges.filter(~is_own_cost(names) & is_cost)
     until_launch = ("start_ns", "host_end_ns")

@@ -122,6 +122,12 @@ def test_a_longer_launch_of_more_blocks_gives_its_rate(tmp_path: Path) -> None:
     assert found.gain_ns == 40 * 5_000
 
 
+def test_a_larger_problem_tells_nothing(tmp_path: Path) -> None:
+    """Each of 54 blocks has far more work: of 100 µs with 27 a quarter remains all the same."""
+    run = run_of(tmp_path, *[("solve", 27, 100)] * 40, ("solve", 54, 2000))
+    assert sum(f.gain_ns or 0 for f in answers(run, RULE)) >= 40 * 75_000
+
+
 def test_never_more_than_an_empty_kernel_leaves(tmp_path: Path) -> None:
     (found,) = answers(run_of(tmp_path, *[("step", 1, 12)] * 20), RULE)
     assert found.gain_ns == 20 * (12_000 - 3_000)

@@ -10,7 +10,7 @@ from sightline.core.model.run import Run
 from support.copies import transfer
 from support.operators import backward, op, run_of
 from support.rules import answers, assert_silent, assert_speaks
-from support.traces import kernel, launched, opened
+from support.traces import host, kernel, launched, opened
 from support.traces import op as operator
 
 RULE = "operator-patterns"
@@ -87,3 +87,26 @@ def test_what_is_read_elsewhere_or_sent_once_is_not_made(
     tmp_path: Path, made: list[int], times: int
 ) -> None:
     assert_silent(masks(tmp_path, made=made, times=times), RULE)
+
+
+def steps_that_clear(folder: Path, *, pause: int) -> Run:
+    """Steps that clear 20 gradients one by one, 100 µs each, a pause before the first."""
+    events, at = [], 0
+    for _ in range(4):
+        at += pause
+        fills = [at + 100 * i for i in range(20)]
+        events.append(host("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad", at, 2_000))
+        for begin in fills:
+            fill = kernel("FillFunctor", begin + 85, 5)
+            events += [operator("aten::fill_", begin + 2, 90), launched(begin + 70, fill)]
+        events.append(launched(at + 2_010, kernel("k", at + 2_050, 1_000)))
+        at += 2_100
+    return opened(folder, events)
+
+
+def test_a_pause_before_a_pattern_is_not_its_own(tmp_path: Path) -> None:
+    """4 × 2 ms of host time clear gradients; 20 ms of something else come before each."""
+    (found,) = answers(steps_that_clear(tmp_path, pause=20_000), RULE)
+    assert found.where["pattern"] == "gradients-cleared"
+    assert found.gain_ns is not None and found.cost_ns is not None
+    assert found.gain_ns <= found.cost_ns <= 4 * 3_000_000

@@ -38,9 +38,24 @@ def test_with_a_history_others_say_more(tmp_path: Path) -> None:
     assert_silent(opened(tmp_path, snapshot([alloc(0, 600, 1, CACHE)], HELD)), "memory-held")
 
 
-def test_without_stacks_there_is_nobody_to_name(tmp_path: Path) -> None:
-    bare = [segment(0, (600, "active_allocated"), (100, "inactive"))]
-    assert_silent(opened(tmp_path, snapshot([], bare)), "memory-held")
+def test_without_stacks_sizes_speak(tmp_path: Path) -> None:
+    """A line that made a hundredth of what is in use is not to blame for it."""
+    one = segment(0, (600, "active_allocated"), (600, "active_allocated"), (100, "inactive"))
+    bare = [one, segment(5_000, (12, "active_allocated", MODEL)), segment(9_000, (300, "inactive"))]
+    found = assert_finds(
+        opened(tmp_path, snapshot([], bare)),
+        "memory-held",
+        cost_bytes=1_212,
+        gain_bytes=None,
+        evidence=[
+            "1.212 kB are in use (75.2 %), 300 B lie in segments that nothing uses, and 100 B in",
+            "no stack says who made 1.200 kB of what is in use",
+            "blocks of one size that take most: 2 × 600 B, 1 × 12 B",
+        ],
+        fix="empty_cache() gives 300 B back",
+    )
+    assert found.is_remark
+    assert "model.py" not in str(found)
 
 
 def layer(*inner: str) -> object:

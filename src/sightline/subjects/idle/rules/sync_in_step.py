@@ -49,6 +49,7 @@ from sightline.replay.replay import (
     is_finish,
     order_behind_waits,
     remove_ops,
+    remove_sleeps,
     remove_waits,
     shorten_thinking,
 )
@@ -79,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
     def without(nodes: pl.DataFrame) -> pl.DataFrame:
         waits = is_finish(nodes) & ~allocates(Texts(nodes.get_column("name")))
         ordered = order_behind_waits(nodes, waits)
-        bare = remove_waits(remove_ops(ordered, read_back), waits)
+        bare = remove_sleeps(remove_waits(remove_ops(ordered, read_back), waits))
         return shorten_thinking(bare, measure_in_ranges(nodes, readers, THREAD))
 
     callers = _describe_callers(run, mine.gaps)
@@ -189,8 +190,16 @@ def _describe_callers(run: Run, gaps: pl.DataFrame) -> list[str]:
     around = (
         waits.select("ns", name=names.gather(call), inside=names.gather(outer))
         .filter(call.is_not_null())
-        .group_by("name", "inside")
-        .agg(n=pl.len(), ns=pl.col("ns").sum())
+        # Ranges that are numbered ("step 17") are one caller.
+        .with_columns(alike=pl.col("inside").cast(pl.String).str.replace_all(r"\d+", "*"))
+        .group_by("name", "alike")
+        .agg(
+            n=pl.len(),
+            ns=pl.col("ns").sum(),
+            inside=pl.when(pl.col("inside").n_unique() == 1)
+            .then(pl.col("inside").first().cast(pl.String))
+            .otherwise(pl.col("alike").first()),
+        )
         .sort("ns", "n", "name", "inside", descending=[True, True, False, False])
     )
     return [

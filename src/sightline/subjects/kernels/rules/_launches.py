@@ -34,6 +34,9 @@ _LIBRARY = (
 )
 # Beyond this much of the work of others, a shape that is fuller is no chance (ours).
 _FULLER = 2.0
+# A full GPU takes for a block's part no longer than a nearly empty one, whatever blocks share, by
+# more than this: its blocks had more work (ours).
+_MORE_WORK = 1.5
 
 
 def list_filled(run: Run) -> pl.DataFrame:
@@ -81,7 +84,8 @@ def _add_least(kernels: pl.DataFrame) -> pl.DataFrame:
     """With what the same kernel took in a fuller shape: of its whole work, or by the block.
 
     Where the fuller launch is the shorter one, the same work may have been divided; else each of
-    its blocks may do as much, and that rate is what a full GPU reaches.
+    its blocks may do as much, and that rate is what a full GPU reaches. One whose blocks had far
+    more work, as of a larger problem, tells nothing.
     """
     key = [*DEVICE, "name"]
     shapes = kernels.group_by(*key, "blocks", "share").agg(ns=pl.col("length").median())
@@ -94,7 +98,9 @@ def _add_least(kernels: pl.DataFrame) -> pl.DataFrame:
     full = full.select(*key, fuller_ns="ns", fuller_blocks="blocks", fuller_share="share")
     rate = pl.col("fuller_ns") / pl.col("fuller_blocks") * pl.col("blocks")
     kept = pl.when(pl.col("fuller_ns") < pl.col("length")).then("fuller_ns").otherwise(rate)
-    is_fuller = pl.col("fuller_share") >= _FULLER * pl.col("share")
+    is_fuller = (pl.col("fuller_share") >= _FULLER * pl.col("share")) & (
+        kept <= _MORE_WORK * pl.col("length")
+    )
     joined = kernels.join(full, on=key, how="left", maintain_order="left")
     return joined.with_columns(
         least_ns=pl.when(is_fuller).then(pl.max_horizontal(kept, FLOOR_NS)).otherwise(FLOOR_NS),

@@ -11,7 +11,8 @@ Evidence
     in pieces and in segments that nothing uses (`sightline stats fragmentation`).
 
 Threshold
-    Snapshots with stacks and without recorded allocations; a remark.
+    Snapshots without recorded allocations; a remark. Where stacks tell of less than half, it says
+    how much is in use and how much is not, and the sizes of what is.
 
 Fix
     Shrink what is named; record the history, too, to see when it grew.
@@ -58,12 +59,10 @@ def check(run: Run) -> Iterator[Finding]:
         return  # how it came about is known, and told by others
     used = run.table("memory_blocks").filter(pl.col("state") != "inactive")
     placed = add_places(run, used.drop_nulls("stack_id"))
-    if placed.is_empty():
-        return
     for device in run.ask("fragmentation").drop_nulls("device_id").iter_rows(named=True):
         reserved, active = device["reserved_bytes"], device["active_bytes"]
         mine = select_device(placed, device)
-        if not active or mine.is_empty():
+        if not active:
             continue
         free = device["free_bytes"]
         places = mine.group_by("place").agg(pl.col("bytes").sum(), blocks=pl.len())
@@ -72,6 +71,9 @@ def check(run: Run) -> Iterator[Finding]:
         size = sum_column(held, "bytes")
         if 2 * size > active:
             yield _report_activations(held, device, size)
+            continue
+        if 2 * sum_column(mine, "bytes") < active:
+            yield _report_unknown(select_device(used, device), device, sum_column(mine, "bytes"))
             continue
         yield build_finding(
             RULE,
@@ -97,6 +99,45 @@ def check(run: Run) -> Iterator[Finding]:
             method="the blocks in use of the snapshot",
             severity="info",
         )
+
+
+def _report_unknown(used: pl.DataFrame, device: dict[str, Any], known: int) -> Finding:
+    """How much is in use and how much is not, where hardly a stack says of what."""
+    reserved, active = device["reserved_bytes"], device["active_bytes"]
+    unused, pieces = device["unused_bytes"], device["pinned_bytes"]
+    sizes = used.group_by("bytes").len().sort(pl.col("bytes") * pl.col("len"), descending=True)
+    each = ", ".join(f"{n} × {format_bytes(size)}" for size, n in sizes.head(_MOST).rows())
+    gives_back = 100 * unused >= _NOTABLE_PCT * reserved
+    return build_finding(
+        RULE,
+        f"Of the {format_bytes(reserved)} that the allocator holds on {name_device(device)}, "
+        f"{format_bytes(active)} are in use ({write_share(active, reserved)}), "
+        f"{format_bytes(unused)} lie in segments that nothing uses, and {format_bytes(pieces)} in "
+        "pieces between blocks.",
+        Evidence(
+            [
+                f"no stack says who made {format_bytes(active - known)} of what is in use",
+                f"blocks of one size that take most: {each}",
+                f"the largest free piece has {format_bytes(device['largest_free_bytes'] or 0)}",
+            ],
+            where=locate_device(device),
+        ),
+        Advice(
+            fix="record the history with stacks, which says who holds it:  "
+            "torch.cuda.memory._record_memory_history()  as the program begins"
+            + (
+                f"; torch.cuda.empty_cache() gives {format_bytes(unused)} back, once the phase "
+                "that needed them is over"
+                if gives_back
+                else ""
+            ),
+            verify="sightline stats fragmentation AFTER: active_bytes",
+            sources=("PyTorch, Understanding CUDA Memory Usage",),
+        ),
+        price=price_part(active, None, reserved, "bytes"),
+        method="the blocks in use of the snapshot",
+        severity="info",
+    )
 
 
 def _report_activations(held: pl.DataFrame, device: dict[str, Any], size: int) -> Finding:

@@ -30,7 +30,11 @@ ANALYSIS = Analysis(
         duration("launch_lag_ns", "least time from that node's start"),
         number("wait", "node of another stream, or of the device, that it waited for"),
         duration("wait_lag_ns", "least time from that node's end"),
-        text("wait_by", "how that is known of an operation: event (told so), timing (inferred)"),
+        text(
+            "wait_by",
+            "how that is known: event (told so), timing (inferred), callback (a host function "
+            "woke the thread)",
+        ),
         number("guess", "node of another stream that it may have waited for; no replay minds it"),
         duration("residual_ns", "time after the latest of these that nothing explains"),
         number("meeting", "collective that it belongs to, where ranks could be matched"),
