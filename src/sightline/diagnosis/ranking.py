@@ -84,10 +84,17 @@ def rank_findings(
             -_weigh_gain(f),
             -_take_gain(f, "bytes"),
             -_take_gain(f, "j"),
+            -_weigh_cost(f),
             f.rule,
         ),
     )
     return [priced[i] for i in order]
+
+
+def _weigh_cost(found: Finding) -> int:
+    """What a finding without a gain costs of the window, ns: of several the largest leads."""
+    is_inside = share_of(found.rule) == OF_WINDOW and SEGMENT not in found.where
+    return (found.cost_ns or 0) if is_inside and not found.gain_ns else 0
 
 
 def _choose_factor(rule: str) -> float:

@@ -346,3 +346,27 @@ def test_the_one_collective_that_takes_most_is_named(tmp_path: Path) -> None:
     assert "One all-gather takes 40.0 % of the window by itself." in found.summary
     assert any("its bytes were not recorded" in line for line in found.evidence)
     assert "do not gather the whole result" in (found.fix or "")
+
+
+def test_a_collective_that_waits_for_a_gpu_of_the_recording(tmp_path: Path) -> None:
+    """GPU 1 begins the long broadcast 380 of its 400 µs later: not its bytes are to blame."""
+    name = "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage)"
+    few = [launched(20 + i, kernel(name, 100 + 20 * i, 10)) for i in range(5)]
+    late = [kernel("a", 10, 80, device=1), kernel(name, 880, 20, device=1)]
+    (found,) = answers(
+        opened(
+            tmp_path,
+            [
+                launched(0, kernel("a", 10, 80)),
+                *few,
+                launched(50, kernel("gemm", 200, 300)),
+                launched(60, kernel(name, 500, 400)),
+                launched(70, kernel("b", 900, 110)),
+                *(launched(80 + i, work) for i, work in enumerate(late)),
+            ],
+        ),
+        RULE,
+    )
+    assert any("GPU 1 begins it 380.0 µs later" in line for line in found.evidence)
+    assert "the process of GPU 1" in (found.fix or "")
+    assert "send less" not in (found.fix or "")

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import sightline
 from sightline.core.model.run import Run
 from support.rules import answers, assert_silent, assert_speaks
 from support.traces import kernel, launched, opened
+from synth_nsys import Export
 
 RULE = "few-blocks"
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8}
@@ -162,3 +164,17 @@ def test_a_launch_that_takes_as_long_with_more_blocks(
     run = run_of(tmp_path, *[("level", 1, 60)] * 120, ("level", 10, wide_us))
     (found,) = answers(run, RULE)
     assert fix in (found.fix or "")
+
+
+@pytest.mark.parametrize(("moves", "speaks"), [(1, True), (14, False)], ids=["a few", "most of it"])
+def test_a_kernel_that_waits_for_pages(tmp_path: Path, moves: int, speaks: bool) -> None:
+    """One block for 2.4 ms, in which pages move for 120 µs each: more blocks make none of them."""
+    export = Export("3.25.0")
+    export.add("TARGET_INFO_GPU", id=0, name="NVIDIA A100-SXM4-80GB", smCount=108)
+    export.api("cudaLaunchKernel", 0, 5_000, 1)
+    export.kernel("add", 10_000, 2_410_000, 1, gridX=1)
+    for i in range(moves):
+        begin = 20_000 + 160_000 * i
+        export.copy(11, begin, begin + 120_000, 0, 1 << 20, 4, 2, virtualAddress=i << 20)
+    run = sightline.open(str(export.write(tmp_path / "run.sqlite")))
+    assert [f.rule for f in answers(run, RULE) if not f.abstained] == [RULE] * speaks

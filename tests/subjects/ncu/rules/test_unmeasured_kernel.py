@@ -93,3 +93,17 @@ def test_a_kernel_whose_collection_failed_leads(tmp_path: Path) -> None:
     assert (first.rule, first.title) == (RULE, "basic was not measured")
     assert "1 launch of 2 without" in first.evidence[0]
     assert "-k regex:basic -c 1" in (first.fix or "")
+
+
+def test_one_launch_of_many_that_failed_leads_nothing(tmp_path: Path) -> None:
+    """Other launches of it were measured, and say that it hardly matters."""
+    failed, short = {TIME: float("nan"), SM: float("nan")}, {TIME: 100.0, SM: 50.0}
+    measured = {"a": short, "b": {TIME: 9_000.0, SM: 50.0}}
+    launches = [Kernel(name=name, metrics=metrics) for name, metrics in measured.items()]
+    run = opened(tmp_path, report([Kernel(name="a", metrics=failed), *launches]))
+    (found,) = answers(run, RULE)
+    assert (found.title, found.severity, found.states_limit) == (
+        "a was not measured",
+        "info",
+        False,
+    )

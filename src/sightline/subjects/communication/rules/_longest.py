@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -39,6 +40,8 @@ class Longest:
     size: int | None
     dtype: str | None
     ranks: int  # on how many ranks it takes as long, from the last one's arrival on
+    waits_ns: int = 0  # for a GPU of the recording that begins it so much later
+    waits_for: str = ""
 
     @property
     def name(self) -> str:
@@ -50,7 +53,11 @@ class Longest:
         of = f" of {format_bytes(self.size)}" if self.size else ""
         of += f" ({self.dtype})" if self.dtype else ""
         same = f"; as long on all {self.ranks} ranks: the link" if self.ranks > 1 else ""
-        unknown = "" if self.size else "; its bytes were not recorded"
+        if self.waits_ns:
+            same = (
+                f"; {self.waits_for} begins it {format_ns(self.waits_ns)} later: it waits for that"
+            )
+        unknown = "" if self.size or self.waits_ns else "; its bytes were not recorded"
         return (
             f"one {self.name}{of} takes {format_ns(self.ns)}, {format_pct(self.pct)} of the "
             f"window; the median of all {self.others + 1} takes {format_ns(self.median_ns)}"
@@ -59,6 +66,11 @@ class Longest:
 
     def advise(self, run: Run) -> str:
         """What to do about this one."""
+        if self.waits_ns:
+            return (
+                f"see what the process of {self.waits_for} does before it (loading, copies, a "
+                "longer step), and let it begin as early as the others"
+            )
         if self.kind == "all_gather" and find_parallelism(run) == "tensor":
             return (
                 "do not gather the whole result: if these are a model's outputs (logits), keep "
@@ -82,6 +94,7 @@ def find_longest_collective(run: Run) -> Longest | None:
         return None
     known = run.table("collectives").filter(pl.col("device_op_id") == row["device_op_id"])
     together = comm.filter(pl.col("meeting").eq_missing(row["meeting"]))
+    late = None if row["meeting"] is not None else _find_late_peer(comm, row)
     return Longest(
         kind=row["kind"] or "collective",
         ns=row["ns"],
@@ -93,4 +106,28 @@ def find_longest_collective(run: Run) -> Longest | None:
         ranks=together.filter(2 * pl.col("ns") > row["ns"]).get_column("rank").n_unique()
         if row["meeting"] is not None
         else 1,
+        waits_ns=0 if late is None else late[0],
+        waits_for="" if late is None else late[1],
     )
+
+
+def _find_late_peer(comm: pl.DataFrame, row: dict[str, Any]) -> tuple[int, str] | None:
+    """By how much a GPU of the recording begins this collective later, ns, and which one.
+
+    Nothing says which kernels meet. Of one name the first on another GPU, meanwhile, that begins
+    in the second half is what is waited for.
+    """
+    device = ["rank", "device_id"]
+    others = comm.filter(
+        pl.col("name") == row["name"],
+        (pl.col("rank") != row["rank"]) | (pl.col("device_id") != row["device_id"]),
+        pl.col("start_ns").is_between(row["start_ns"], row["end_ns"]),
+    )
+    first = others.group_by(device).agg(pl.col("start_ns").min()).sort("start_ns", *device)
+    if first.is_empty():
+        return None
+    rank, number, begins = first.row(-1)
+    late = begins - row["start_ns"]
+    is_rank = comm.get_column("rank").n_unique() > 1
+    label = f"rank {rank}" if is_rank else f"GPU {number}"
+    return (late, label) if 2 * late > row["end_ns"] - row["start_ns"] else None

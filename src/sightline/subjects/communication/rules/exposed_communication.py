@@ -149,7 +149,11 @@ def check(run: Run) -> Iterator[Finding]:
         summary += f" One {longest.name} takes {format_pct(longest.pct)} of the window by itself."
         evidence.insert(1, longest.describe())
         fix = longest.advise(run)
-        cause = f"one {longest.name} sends far more than the others, or is far slower"
+        cause = (
+            f"one {longest.name} waits for a GPU that begins it later"
+            if longest.waits_ns
+            else f"one {longest.name} sends far more than the others, or is far slower"
+        )
     if late:
         others = rows.filter(~pl.col("rank").is_in(late))
         own = rows.filter(pl.col("rank").is_in(late))

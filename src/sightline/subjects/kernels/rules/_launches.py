@@ -63,9 +63,11 @@ def _list_filled(run: Run) -> pl.DataFrame:
     filled = keep_rows(filled, filled.get_column("share").is_not_null())
     names = Texts(filled.get_column("name"))
     filled = _add_least(filled.with_columns(own=names.mark(_choose_own(run, names.different))))
-    # A kernel that waits for pages of unified memory is no faster with more blocks.
-    pages = measure_page_waits(run, filled)
-    return filled.with_columns(least_ns=pl.max_horizontal("least_ns", pl.lit(pages)))
+    # A kernel that waits for pages of unified memory is no faster with more blocks; one that does
+    # for most of its time is not at all, as what lies between two moves is their faults.
+    pages = pl.lit(measure_page_waits(run, filled))
+    held = pl.when(2 * pages > pl.col("length")).then("length").otherwise(pages)
+    return filled.with_columns(least_ns=pl.max_horizontal("least_ns", held))
 
 
 def advise_algorithm(run: Run, name: str) -> str:

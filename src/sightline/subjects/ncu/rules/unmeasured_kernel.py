@@ -216,6 +216,7 @@ def _report_failed(kernels: list[Facts]) -> Iterator[Finding]:
     failed = [f for f in kernels if not f.ns and f.get(SM_PCT, MEMORY_PCT) is None]
     if not failed or len(failed) == len(kernels):
         return
+    leads = not _is_known(failed, kernels)
     names = list(dict.fromkeys(shorten_name(f.row["name"] or f.row["kind"]) for f in failed))
     which = (
         names[0] if len(names) == 1 else f"{names[0]} and {format_several(len(names) - 1, 'other')}"
@@ -223,7 +224,8 @@ def _report_failed(kernels: list[Facts]) -> Iterator[Finding]:
     yield build_finding(
         RULE,
         f"Of {which} the report has neither how long it took nor what it reached: collecting that "
-        "failed, or was cut off. All else that is said is of the other kernels.",
+        "failed, or was cut off. All else that is said is of the other "
+        f"{'kernels' if leads else 'launches'}.",
         Evidence(
             [
                 f"{format_several(len(failed), 'launch', 'launches')} of {len(kernels)} without "
@@ -237,11 +239,24 @@ def _report_failed(kernels: list[Facts]) -> Iterator[Finding]:
             verify="sightline findings AFTER",
         ),
         title=f"{which} was not measured",
-        severity="warning",
+        severity="warning" if leads else "info",
         confidence="high",
-        states_limit=True,
-        is_asked=True,
+        states_limit=leads,
+        is_asked=leads,
     )
+
+
+def _is_known(failed: list[Facts], kernels: list[Facts]) -> bool:
+    """Whether other launches of these kernels were measured, and these would hardly count."""
+    times: defaultdict[str, list[float]] = defaultdict(list)
+    for facts in kernels:
+        if facts.ns:
+            times[facts.row["name"]].append(facts.ns)
+    usual = [times[facts.row["name"]] for facts in failed]
+    if not all(usual):
+        return False
+    lost = sum(sum(each) / len(each) for each in usual)
+    return lost < LEAST * sum(map(sum, times.values()))
 
 
 def _describe_arithmetic(facts: Facts) -> Iterator[str]:
