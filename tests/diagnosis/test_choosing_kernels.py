@@ -24,6 +24,10 @@ DEMANGLED = " --kernel-name-base demangled -k "
         ),
         (f"void cutlass::Kernel2<{CUTLASS}>(T1::Params)", f'{DEMANGLED}"regex:Kernel2.*{CUTLASS}"'),
         (
+            "void cutlass::Kernel<cutlass::gemm::kernel::Gemm<MmaPipelined<RowMajor>>>(T1::Params)",
+            f'{DEMANGLED}"regex:Kernel.*Gemm"',
+        ),
+        (
             f"void at::native::vectorized_elementwise_kernel<4, {FUNCTOR}>(int, {FUNCTOR})",
             f'{DEMANGLED}"regex:vectorized_elementwise_kernel.*AddFunctor"',
         ),

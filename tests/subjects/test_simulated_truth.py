@@ -21,7 +21,7 @@ CASES = [(name, seed, "2025") for name in WITH_DEVICE for seed in SEEDS] + [
 PARTS = ("window_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 
 
-@pytest.fixture(params=sample(CASES, 4), ids=lambda case: "-".join(map(str, case)))
+@pytest.fixture(params=sample(CASES, 10), ids=lambda case: "-".join(map(str, case)))
 def case(request: pytest.FixtureRequest) -> Simulated:
     return simulated(*request.param)
 

@@ -90,7 +90,8 @@ def choose_in_ncu(name: str) -> str:
     label = shorten_kernel_name(name)
     runs = re.search(r"<(\w+)", label)
     words = re.findall(r"\w+", " ".join(parts.arguments))
-    inner = "" if label.startswith(own[0]) else max(words, key=len, default="")
+    longest = label if label in words else max(words, key=len, default="")
+    inner = "" if label.startswith(own[0]) else longest
     word = runs[1] if runs else inner
     whole = f"{own[0]}.*{word}"
     if word and re.search(whole, demangle(name)):
