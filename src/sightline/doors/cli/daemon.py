@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from sightline.capture.continuous import Continuous
     from sightline.capture.node import Node
+    from sightline.capture.relay import Relay
     from sightline.capture.triggers import Triggers
 
 HELP = "a node's daemon, which records running programs when it is asked"
@@ -50,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--certificate", metavar="FILE", help="the daemon's certificate, for TLS")
     parser.add_argument("--key", metavar="FILE", help="key of the certificate")
+    parser.add_argument(
+        "--ca",
+        metavar="FILE",
+        help="CA that signed the daemons' certificates: this one may ask others for sightline "
+        "capture, which does so past 500 nodes",
+    )
     parser.add_argument(
         "--allow-user",
         action="append",
@@ -118,7 +125,10 @@ def run(args: argparse.Namespace) -> int:
         node = Node(keeper, shelf, _say, push=_read_push(args))
         stack.callback(node.close)
         triggers = Triggers(node, armed, Window(), _say)
-        api = Api(node, socket.gethostname(), rules, triggers.fire)
+        relay = _make_relay(args)
+        if relay is not None:
+            stack.callback(relay.close)
+        api = Api(node, socket.gethostname(), rules, triggers.fire, relay)
         place = Path(args.socket or name_socket())
         servers: list[Any] = [
             UnixServer(place, api, for_all=os.geteuid() == 0 or bool(args.allow_user))
@@ -217,6 +227,25 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
     windows = Continuous(node, Path(args.history).absolute(), period_s, Window(seconds), _say)
     windows.start()
     return windows
+
+
+def _make_relay(args: argparse.Namespace) -> Relay | None:
+    """What asks other nodes; None where they could not be known. Raises RequestError."""
+    from sightline.errors import RequestError
+
+    if not args.ca:
+        return None
+    from sightline.capture.addresses import make_trust
+    from sightline.capture.relay import Relay
+    from sightline.capture.signing import read_token
+
+    token = read_token(args.token_file) if args.listen else None
+    if token is None:
+        raise RequestError(
+            "a daemon that asks others is asked over the network",
+            hint="--listen 0.0.0.0 --token-file FILE --certificate FILE --key FILE",
+        )
+    return Relay(token, make_trust(args.ca))
 
 
 def _open_net(args: argparse.Namespace, api: Any) -> Any:
