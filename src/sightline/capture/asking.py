@@ -193,7 +193,8 @@ def choose_asker(
     if fan_out == 0:
         return Direct()
     if not 2 <= fan_out <= MOST_NODES:
-        raise RequestError(f"a daemon cannot ask {fan_out:,} nodes", why=f"2 to {MOST_NODES}")
+        why = f"a daemon asks 2 to {MOST_NODES} nodes; 0: each is asked directly"
+        raise RequestError(f"--fan-out {fan_out} is not possible", why=why)
     if not all(client.address.context for client in clients):
         raise RequestError("daemons ask each other over TLS only", hint="--hosts HOSTS --ca FILE")
     return Tree(clients, fan_out, say)
