@@ -44,6 +44,7 @@ class Capture:
     state: str = WAITING
     problems: list[str] = field(default_factory=list)
     history: Path | None = None  # where its fingerprint goes, and then its traces go away
+    counts: dict[str, float] = field(default_factory=dict)  # which go there with it
     told: int = 0
     missing: list[Listener] = field(default_factory=list)  # which may write a trace yet
     began_ns: int = field(default_factory=time.time_ns)
@@ -140,6 +141,7 @@ class Node:
         may: Callable[[Listener], bool],
         why: str = "asked",
         history: Path | None = None,
+        counts: dict[str, float] | None = None,
     ) -> Capture:
         """Begin a capture; the same one where it was begun before. Raises RequestError, InputError.
 
@@ -158,7 +160,9 @@ class Node:
                 raise RequestError("a capture is being made", why="a profiler makes one at a time")
             chosen = self.choose(request, may)
             place = self.shelf.make(request.id)
-            capture = Capture(request, user, why, chosen, place, history=history)
+            capture = Capture(
+                request, user, why, chosen, place, history=history, counts=counts or {}
+            )
             write_state(capture.folder, capture.describe())
             self._running = self._known[request.id] = capture
         threading.Thread(target=self._run, args=(capture,), daemon=True, name="capture").start()
@@ -266,6 +270,7 @@ def describe_run(capture: Capture) -> dict[str, Any]:
         "folder": str(capture.history),
         "time_ns": capture.request.start_ms * 10**6,
         "labels": {"job": (first and first.job) or "none", "node": make_host_mark()},
+        "counts": capture.counts,
     }
     return {
         "history": history,

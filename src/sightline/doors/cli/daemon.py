@@ -87,6 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND=URL",
         help="also push each window: otlp=, pyroscope= or parca=http://HOST:PORT",
     )
+    parser.add_argument(
+        "--counts",
+        action="store_true",
+        help="count GPU calls between the windows, too, by eBPF (root only)",
+    )
     parser.add_argument("--keep", metavar="DIR", help="folder for the captures")
     parser.add_argument(
         "--max-size", default="10GB", metavar="SIZE", help="size of all captures at most (10GB)"
@@ -143,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             old = signal.signal(number, lambda *_: ends.set())
             stack.callback(signal.signal, number, old)
-        if args.every:
+        if args.every or args.counts:
             stack.callback(_start_windows(args, node).close)
         _announce(args, place, servers, folder)
         _watch(args, armed, triggers, ends)
@@ -212,9 +217,12 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
 
     from sightline.capture.continuous import LEAST_PERIOD_S, Continuous
     from sightline.capture.triggers import Window
-    from sightline.core.units import parse_duration_ns
+    from sightline.core.units import format_ns, parse_duration_ns
     from sightline.errors import RequestError
 
+    if not args.every:
+        why = "--counts is of what lies between windows, and there are none"
+        raise RequestError("nothing is to be counted", why=why, hint="--every 10min --history DIR")
     period_s = parse_duration_ns(args.every) / 1e9
     seconds = parse_duration_ns(args.window) / 1e9
     if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
@@ -224,7 +232,16 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
         )
     if not args.history:
         raise RequestError("--every needs a place for its windows", hint="--history DIR")
-    windows = Continuous(node, Path(args.history).absolute(), period_s, Window(seconds), _say)
+    counting = None
+    if args.counts:
+        from sightline.capture.counting import Counting
+
+        counting = Counting()
+        took = format_ns(counting.call_ns)
+        _say(f"GPU calls are counted between the windows: a call takes {took} longer")
+    windows = Continuous(
+        node, Path(args.history).absolute(), period_s, Window(seconds), _say, counting=counting
+    )
     windows.start()
     return windows
 
