@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from record.probe.programs import Target, build_program, needs
@@ -72,6 +73,11 @@ def test_a_process_that_counts_ends_with_its_daemon(program: Path, counting: Cou
         process.stdin.close()  # as when the daemon is killed
         assert process.wait(30) == 0
         assert busy.do("a1") >= 0
+
+
+def test_what_counts_is_small(program: Path, counting: Counting) -> None:
+    """It holds no room for single calls, of which the kernel sends none."""
+    assert psutil.Process(counting._process.pid).memory_info().rss < 80 << 20
 
 
 def test_why_nothing_can_be_counted() -> None:
