@@ -118,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.core.units import parse_size
     from sightline.record.inline.daemon_socket import name_socket
 
+    _check_net(args)
     armed = _read_triggers(args)
     rules = Rules(frozenset(_find_user(name) for name in args.allow_user))
     folder = Path(args.keep) if args.keep else _name_shelf()
@@ -148,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             old = signal.signal(number, lambda *_: ends.set())
             stack.callback(signal.signal, number, old)
-        if args.every or args.counts:
+        if args.every or args.counts or args.history:
             stack.callback(_start_windows(args, node).close)
         _announce(args, place, servers, folder)
         _watch(args, armed, triggers, ends)
@@ -221,8 +222,9 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
     from sightline.errors import RequestError
 
     if not args.every:
-        why = "--counts is of what lies between windows, and there are none"
-        raise RequestError("nothing is to be counted", why=why, hint="--every 10min --history DIR")
+        option = "--counts" if args.counts else "--history"
+        why = "windows are recorded, and counted between, with --every"
+        raise RequestError(f"{option} has nothing to do", why=why, hint="--every 10min")
     period_s = parse_duration_ns(args.every) / 1e9
     seconds = parse_duration_ns(args.window) / 1e9
     if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
@@ -244,6 +246,20 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
     )
     windows.start()
     return windows
+
+
+def _check_net(args: argparse.Namespace) -> None:
+    """Raise RequestError for what is of the network only, where nothing listens there."""
+    from sightline.errors import RequestError
+
+    names = ("token_file", "certificate", "key")
+    option = next((name for name in names if getattr(args, name)), None)
+    if option is not None and not args.listen:
+        raise RequestError(
+            "nothing listens on the network",
+            why=f"--{option.replace('_', '-')} is for who asks from there",
+            hint="--listen 0.0.0.0",
+        )
 
 
 def _make_relay(args: argparse.Namespace) -> Relay | None:
