@@ -216,7 +216,7 @@ def test_who_does_not_know_the_token_is_no_node(fleet: Fleet) -> None:
 def test_connections_are_ended_when_nobody_uses_them(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relays, "_KEPT_S", 0.05)
+    monkeypatch.setattr(relays, "KEPT_S", 0.05)
     relay = fleet.make_relay()
     part = Part(fleet.stand_in(asks=False).address, (CLOCK,))
     (passed,) = decode_passed(relay.answer(encode_parts([part])), [part])

@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 20
 _AT_ONCE = 16  # more at once would know clocks worse: they answer one after the other
 _NODE_S = 10.0  # for one question; four rounds of them are 40 s
 RELAY_S = 60.0  # for who waits for all of them
-_KEPT_S = 10.0  # a connection that nobody used for so long, its daemon ends, too (server._QUIET_S)
+KEPT_S = 10.0  # a connection that nobody used for so long, its daemon ends, too (server._QUIET_S)
 _PASSED = re.compile(
     r"GET /v1/clock|GET /v1/node|POST /v1/captures|POST /v1/triggers/[a-z-]{1,40}"
     r"|GET /v1/captures/[0-9a-f]{16}(?:/ranks)?"
@@ -146,7 +146,7 @@ class Relay:
 
     def _wait(self) -> None:
         if self._timer is None:
-            self._timer = threading.Timer(_KEPT_S, self._drop_kept, (_KEPT_S,))
+            self._timer = threading.Timer(KEPT_S, self._drop_kept, (KEPT_S,))
             self._timer.daemon = True
             self._timer.start()
 
