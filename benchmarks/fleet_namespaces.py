@@ -1,6 +1,7 @@
 """Two jobs on eight nodes that are network namespaces, whose clocks are apart, recorded over HTTPS.
 
     python benchmarks/fleet_namespaces.py
+    python benchmarks/fleet_namespaces.py --fan-out 4
 
 Each node has an address, a daemon that answers at it with TLS and a token, and the door at which
 PyTorch looks by default, whose name belongs to the namespace. One job is eight ranks of PyTorch
@@ -10,12 +11,15 @@ moves the time of day of their processes: a network namespace has no clock of it
 one rank is late. Printed is whether each capture names it, within what time the ranks began by the
 machine's one clock, and what is said of the nodes' clocks.
 
+With --fan-out daemons ask others, one of as many nodes each: a tree.
+
 It needs root (or CAP_SYS_ADMIN and CAP_NET_ADMIN), ip, openssl and a C compiler. Everything lies in
 namespaces of its own, which end with it: the machine's network is not touched.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -137,6 +141,7 @@ def start_all(stack: ExitStack, folder: Path, traces: list[Path]) -> list[subpro
         words += ["--keep", f"{place}/kept", "--listen", address(node)]
         words += ["--token-file", f"{folder}/token"]
         words += ["--certificate", f"{folder}/certificate", "--key", f"{folder}/key"]
+        words += ["--ca", f"{folder}/certificate"]
         daemon = stack.enter_context(run_in(node, words, clock))
         assert daemon.stderr is not None
         line = daemon.stderr.readline()
@@ -168,13 +173,14 @@ def skew_of(node: int) -> int:
     return round(SKEW_MS * (2 * node / (NODES - 1) - 1))
 
 
-def capture(folder: Path, job: str) -> dict[str, Any]:
+def capture(folder: Path, job: str, fan_out: int) -> dict[str, Any]:
     """What one capture of a job says."""
     words = [sys.executable, "-m", "sightline", "capture", "--job", JOBS[job], "--for", "1s"]
     words += ["--hosts", f"{NETWORK}.[1-{NODES}]", "--token-file", f"{folder}/token"]
     words += ["--ca", f"{folder}/certificate", "--traces", "all", "--json", "-o", f"{folder}/{job}"]
+    words += ["--fan-out", str(fan_out)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
+    if done.returncode or "one by one" in done.stderr:
         raise SystemExit(done.stderr)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -215,11 +221,14 @@ def report(job: str, told: dict[str, Any], planted: int, starts: list[int], took
 
 def main() -> None:
     """Play both jobs, and capture each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fan-out", type=int, default=0, help="0: no tree")
+    args = parser.parse_args()
     if INSIDE not in os.environ:
         obstacle = find_obstacle()
         if obstacle is not None:
             raise SystemExit(f"no namespaces here: {obstacle}")
-        words = ["unshare", "--net", "--mount", sys.executable, __file__]
+        words = ["unshare", "--net", "--mount", sys.executable, *sys.argv]
         os.execvpe(words[0], words, {**os.environ, INSIDE: "1"})
     with tempfile.TemporaryDirectory(prefix="f") as place, ExitStack() as stack:
         folder = Path(place)
@@ -230,7 +239,7 @@ def main() -> None:
         time.sleep(6)  # all have asked once
         for job, planted in (("torch", SLOW_RANK), ("light", LATE)):
             began = time.monotonic()
-            told = capture(folder, job)
+            told = capture(folder, job, args.fan_out)
             took = time.monotonic() - began
             made = folder / f"{job}.sightline"
             starts = read_torch_starts(made) if job == "torch" else read_starts(light)

@@ -5,7 +5,7 @@
 Played event by event, with what messages were measured to cost (`fleet_messages.py`, on one core
 of a Xeon). Who asks has one core, as Python has, and 64 conversations at a time; a conversation
 takes turns: it is prepared, travels, is answered, travels back. A daemon that asks others answers
-when all of them have. There is no such daemon yet: this is what one would gain.
+when all of them have. Real ones, of one level, are `fleet_messages.py --fan-out`.
 
 What is not simulated: the 8 s until all have heard of a capture, and the comparison of the ranks,
 which is measured (docs/scale.md) and is the same work whoever gathered them.

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import sightline as sl
+from sightline.capture import late
 from sightline.capture import node as nodes
 from sightline.capture.apart import Apart
 from sightline.capture.controller import Wanted, capture, look_around
@@ -124,6 +125,39 @@ def test_one_that_fails_beside_one_that_does_not(
     assert "rank 1" in text
     assert problem in text
     assert [path.name.split("-")[0] for path in outcome.files] == ["rank0"]
+
+
+@pytest.mark.parametrize("told", [{"slow_s": 1.5}, {"busy_s": 1.5, "slow_s": 0.1}])
+def test_a_trace_that_comes_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any]
+) -> None:
+    """Nobody waits for it any more: it is removed when it comes, or before it is whole."""
+    monkeypatch.setattr(late, "LOOK_S", 0.05)
+    with run_node(tmp_path / "n", reduce=keep_raw, trace_s=0.5) as node:
+        program = node.start(rank=0, **told)
+        node.wait_for(1)
+        outcome = record(node, tmp_path / "out")
+        assert "wrote no trace" in outcome.problems[0]
+        program.read_orders()
+        assert program.process.stdout is not None
+        assert program.process.stdout.readline() == "gone\n"  # it writes to the end, and in vain
+        assert node.left == []
+
+
+def test_a_trace_that_came_after_its_daemon_ended(tmp_path: Path) -> None:
+    with run_node(tmp_path, reduce=keep_raw, trace_s=0.5) as node:
+        node.start(rank=0, hangs=True)
+        node.wait_for(1)
+        node.ask().ask_data("POST", "/v1/captures", request().encode())
+        running = node.node.running
+        assert running is not None
+        assert running.done.wait(20)
+        ((place, name, _),) = running.describe()["missing"]
+        (Path(place) / f"{name}.tmp").write_text("{")
+        (Path(place) / name).write_text("{")
+        Node(node.keeper, node.shelf, node.said.append)
+        assert node.left == []
+        assert len(node.shelf.list_folders()) == 1  # it is done, and kept
 
 
 def test_one_that_is_stopped(tmp_path: Path) -> None:

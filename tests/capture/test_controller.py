@@ -9,8 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sightline.capture.client import Address, Client
-from sightline.capture.controller import Asked, compare_clock, look_around, move_onto
+from sightline.capture.asking import CLOCKS, compare_times
+from sightline.capture.client import Address, Answer, Client
+from sightline.capture.controller import Asked, look_around, move_onto
+from sightline.capture.relay import ask_in_turn
 from sightline.errors import InputError
 from sightline.fleet.rank_file import RankFile
 from sightline.fleet.reduce import Rank
@@ -23,16 +25,18 @@ class SkewedClient(Client):
         super().__init__(Address("skewed"))
         self._ahead_ns, self._slow_s, self._data = ahead_ns, slow_s, data
 
-    def ask_data(self, method: str, path: str, body: bytes = b"") -> Any:
+    def ask(self, method: str, path: str, body: bytes = b"") -> Answer:
         told = time.time_ns() + self._ahead_ns
         time.sleep(self._slow_s)
-        return {"time_ns": told} if self._data is None else self._data
+        data = {"time_ns": told} if self._data is None else self._data
+        return Answer(200, json.dumps(data).encode())
 
 
 @pytest.mark.parametrize("ahead_ns", [50_000_000, -50_000_000])
 def test_a_skewed_clock(ahead_ns: int) -> None:
     """What is not known of it is said: an answer of 20 ms leaves 10 ms either way."""
-    offset, uncertainty = compare_clock(SkewedClient(ahead_ns, slow_s=0.02))
+    told = ask_in_turn(SkewedClient(ahead_ns, slow_s=0.02), CLOCKS)
+    offset, uncertainty = compare_times("skewed", told)
     assert uncertainty >= 10_000_000
     assert abs(offset - ahead_ns) <= uncertainty
 
@@ -46,7 +50,7 @@ def test_a_clock_that_may_as_well_be_ours_is_not_moved() -> None:
 @pytest.mark.parametrize("data", [[], {}, {"time_ns": "now"}, "x"])
 def test_what_is_no_daemon(data: Any) -> None:
     with pytest.raises(InputError, match="not a daemon of sightline"):
-        compare_clock(SkewedClient(0, data=data))
+        compare_times("skewed", ask_in_turn(SkewedClient(0, data=data), CLOCKS))
     (node,) = look_around([SkewedClient(0, data=data)])
     assert "not a daemon of sightline" in str(node.problem)
     json.dumps(node.problem)

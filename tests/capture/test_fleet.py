@@ -33,6 +33,15 @@ def read_figure(pattern: str, text: str) -> float:
     return float(found[1])
 
 
+def test_steps_of_a_job_before_in_and_after_captures() -> None:
+    """Eight ranks of PyTorch: the processor time of a step is what it was; who is late is named."""
+    pytest.importorskip("torch")
+    told = play("--ranks", "8", "--captures", "3", name="fleet_steps.py")
+    apart = [abs(float(p)) for p in re.findall(r"A/A: .* lie ([-+.\d]+) to ([-+.\d]+)", told)[0]]
+    assert read_figure(r"after: wall ([-+.\d]+) %", told) < 10 + 2 * max(apart)
+    assert "left: 0" in told
+
+
 def test_nodes_whose_clocks_are_apart() -> None:
     """Eight nodes, evenly up to 50 ms ahead and behind, and 64 ranks, of which one is late."""
     told = play("--ranks", "64", "--nodes", "8", "--skew")
@@ -44,9 +53,10 @@ def test_nodes_whose_clocks_are_apart() -> None:
     assert read_figure(r"starts within ([\d.]+) ms", told) < 50
 
 
-def test_a_thousand_ranks_are_compared_while_somebody_waits() -> None:
+@pytest.mark.parametrize("fan_out", [0, 16])
+def test_a_thousand_ranks_are_compared_while_somebody_waits(fan_out: int) -> None:
     """125 nodes that answer over TLS; what it takes who asks, of which 8 s are until all know."""
-    told = play("--nodes", "125", name="fleet_messages.py")
+    told = play("--nodes", "125", "--fan-out", str(fan_out), name="fleet_messages.py")
     assert "1000 ranks: 0 problems" in told
     assert "first: ranks [139], host late" in told
     used = [float(s) for s in re.findall(r"processor ([\d.]+) s", told)]
@@ -62,10 +72,14 @@ def test_one_capture_after_another() -> None:
     assert held[-1] < 1.1 * held[4]
 
 
-def test_nodes_that_are_network_namespaces() -> None:
-    """Eight nodes over HTTPS whose clocks are up to 50 ms apart: eight of PyTorch, 56 clients."""
+@pytest.mark.parametrize("fan_out", [0, 4])
+def test_nodes_that_are_network_namespaces(fan_out: int) -> None:
+    """Eight nodes over HTTPS whose clocks are up to 50 ms apart: eight of PyTorch, 56 clients.
+
+    All asked directly, and through two of them.
+    """
     pytest.importorskip("torch")
-    told = play(name="fleet_namespaces.py")
+    told = play("--fan-out", str(fan_out), name="fleet_namespaces.py")
     assert "torch: 8 ranks on 8 nodes" in told
     assert "light: 56 ranks on 8 nodes" in told
     assert told.count("problems: 0 []") == 2

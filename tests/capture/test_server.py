@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import ssl
 import stat
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ import pytest
 from sightline.capture.client import Address, Client
 from sightline.capture.server import NetServer, UnixServer, make_context
 from sightline.errors import InputError, RequestError
+from support.certificates import make_certificate
 from support.nodes import OwnNode, run_node
 
 pytestmark = [pytest.mark.timing, pytest.mark.usefixtures("quick")]
@@ -73,18 +72,9 @@ def test_who_answers_must_know_the_token(node: OwnNode, monkeypatch: pytest.Monk
 
 
 def test_tls(node: OwnNode, tmp_path: Path) -> None:
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl to make a certificate")
-    key, certificate = tmp_path / "key", tmp_path / "certificate"
-    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1"
-    names = ["-subj", "/CN=node", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run(
-        ["openssl", *words.split(), *names, "-keyout", str(key), "-out", str(certificate)],
-        check=True,
-        capture_output=True,
-    )
-    trusted = ssl.create_default_context(cafile=str(certificate))
-    with listen(node, make_context(str(certificate), str(key))) as port:
+    made = make_certificate(tmp_path)
+    key, trusted = made.key, made.trusted
+    with listen(node, made.own) as port:
         with asking(port, context=trusted) as client:
             assert client.ask_data("GET", "/v1/node")["node"] == "node"
             assert client.ask_data("GET", "/v1/clock")["time_ns"] > 0  # the same connection

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sightline.capture import triggers as triggers_module
 from sightline.capture.node import Node
 from sightline.capture.shelf import Shelf
 from sightline.capture.triggers import Dumps, Triggers, Window, ask_ras
@@ -25,10 +26,18 @@ class FakeNode(Node):
         self.shelf = Shelf(folder, 1 << 20, 3, least_free=0)
         self.begun: list[str] = []
         self.refuses = False
+        self.makes: Any = None
+
+    @property
+    def running(self) -> Any:
+        """The window of a continuous profile, say."""
+        return self.makes
 
     def begin(self, request: Any, user: int, may: Any, why: str = "asked") -> Any:
         if self.refuses:
             raise RequestError("no process listens")
+        if self.makes is not None:
+            raise RequestError("a capture is being made")
         self.begun.append(why)
         return SimpleNamespace(listeners=[], folder=self.shelf.make(request.id), request=request)
 
@@ -70,6 +79,41 @@ def test_where_nobody_listens_it_stays_armed(node: FakeNode) -> None:
         "signal was fired: no process listens",
         "signal was fired: 0 processes are recorded",
     ]
+
+
+def test_a_trigger_waits_for_the_window_that_is_being_recorded(node: FakeNode) -> None:
+    """It is not lost, and what else its cause sets off meanwhile is captured with it, once."""
+    said: list[str] = []
+    triggers = Triggers(node, ["signal", "policy"], Window(), said.append)
+    node.makes = SimpleNamespace(done=threading.Event())
+    assert triggers.fire("signal")
+    assert triggers.fire("policy")
+    assert node.begun == []
+    window, node.makes = node.makes, None
+    window.done.set()
+    while not node.begun:
+        threading.Event().wait(0.01)
+    while len(said) < 2:
+        threading.Event().wait(0.01)
+    assert node.begun == ["signal"]
+    assert said == [
+        "signal was fired, and waits for the capture that is being made",
+        "signal was fired: 0 processes are recorded",
+    ]
+
+
+def test_a_trigger_does_not_wait_for_ever(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triggers_module, "WAIT_S", 0.05)
+    said: list[str] = []
+    triggers = Triggers(node, ["signal"], Window(), said.append)
+    node.makes = SimpleNamespace(done=threading.Event())
+    assert triggers.fire("signal")
+    while len(said) < 2:
+        threading.Event().wait(0.01)
+    assert said[1] == "signal was fired: a capture is being made"
+    node.makes = None
+    assert triggers.fire("signal")  # it is armed again
+    assert node.begun == ["signal"]
 
 
 def test_the_last_ones_are_kept(node: FakeNode) -> None:

@@ -59,6 +59,16 @@ trace = {"schemaVersion": 1, "host_name": "node17", "traceEvents": [
 text = open(told["trace"]).read() if told.get("trace") else json.dumps(trace)
 if told.get("hangs"):
     time.sleep(60)
+time.sleep(told.get("busy_s", 0))
+if told.get("slow_s"):  # as Kineto writes: under another name until it is whole
+    with open(path + ".tmp", "w") as file:
+        file.write(text[:20])
+    time.sleep(told["slow_s"])
+    try:
+        os.rename(path + ".tmp", path)
+    except FileNotFoundError:
+        print("gone", flush=True)
+    time.sleep(60)
 if told.get("link"):
     with open(path + ".other", "w") as file:
         file.write(text)

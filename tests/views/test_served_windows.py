@@ -27,7 +27,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (trace,) = write_ranks(program, folder / f"w{number}")
         (sample,) = open_side([str(trace)])
         labels = {"job": job, "node": "n1"}
-        add_window(folder / "h", sample, labels, 1_700_000_000 * 10**9 + number * 600 * 10**9)
+        counts = {"between:launches": 1234.5, "between:waits_ns": 5e8} if number == 1 else {}
+        moment = 1_700_000_000 * 10**9 + number * 600 * 10**9
+        add_window(folder / "h", sample, labels, moment, counts)
     return folder / "h"
 
 
@@ -42,6 +44,25 @@ def ask(service: HistoryService, link: str) -> str:
     assert found is not None, link
     assert found[0].startswith("text/html")
     return found[1].decode()
+
+
+def test_what_was_counted_between_windows(service: HistoryService) -> None:
+    """On its window, a series like any other, and no part of a step."""
+    job = ask(service, "job?job=4711")
+    assert "metric=between%3Alaunches" in job
+    first, last = ask_windows(service, job)
+    assert "Since the window before" not in first
+    after = last.partition("<h2>Since the window before</h2>")[2]
+    assert "launches</td><td>1,234" in after
+    assert "waits</td><td>500.0 ms" in after
+    assert "between" not in last
+    assert "1,234" in ask(service, "job?job=4711&metric=between%3Alaunches")
+
+
+def ask_windows(service: HistoryService, job: str) -> list[str]:
+    """The pages of a job's windows, the first of them first."""
+    links = [link for link in list_links(job) if link.startswith("window?")]
+    return [ask(service, link) for link in links[::-1]]
 
 
 def list_links(page: str) -> list[str]:

@@ -125,10 +125,11 @@ def _make_address(name: str, places: Places, token: str) -> Address:
                 f"{host} would be asked without TLS", why="--plain is for this machine and tunnels"
             )
         return Address(name, None, host, number, token)
-    return Address(name, None, host, number, token, _make_context(places.ca))
+    return Address(name, None, host, number, token, make_trust(places.ca))
 
 
-def _make_context(ca: str | None) -> ssl.SSLContext:
+def make_trust(ca: str | None) -> ssl.SSLContext:
+    """TLS that believes this authority; None: those of the system. Raises RequestError."""
     try:
         return ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:

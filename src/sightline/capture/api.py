@@ -8,6 +8,7 @@ GET  /v1/captures/ID               how far one is
 GET  /v1/captures/ID/ranks         its reduced ranks; /fingerprint likewise
 GET  /v1/captures/ID/files/NAME    one of its traces
 POST /v1/triggers/NAME             something happened: record, if that trigger is armed
+POST /v1/relay                     ask other nodes some of these (relay.py)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 from sightline.capture import shelf as shelves
 from sightline.capture.listeners import Listener, has_gpu
 from sightline.capture.node import Node
+from sightline.capture.relay import RELAY, Relay
 from sightline.capture.request import decode_request
 from sightline.errors import InputError, RequestError
 
@@ -33,11 +35,12 @@ _TRIGGER = re.compile(r"/v1/triggers/([a-z-]{1,40})")
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: data, or a file."""
+    """An answer: data, a file, or bytes."""
 
     status: int
     data: Any = None
     file: Path | None = None
+    content: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,21 @@ class Rules:
 
 
 class Api:
-    """The paths. `fire`: what a trigger from outside does; whether one of that name is armed."""
+    """The paths. `fire`: what a trigger from outside does; whether one of that name is armed.
+
+    `relay`: what asks other nodes; None: nothing does.
+    """
 
     def __init__(
-        self, node: Node, name: str, rules: Rules, fire: Callable[[str], bool] = lambda name: False
+        self,
+        node: Node,
+        name: str,
+        rules: Rules,
+        fire: Callable[[str], bool] = lambda name: False,
+        relay: Relay | None = None,
     ) -> None:
         self._node, self._name, self._rules, self._fire = node, name, rules, fire
+        self._relay = relay
 
     def answer(self, method: str, path: str, body: bytes, user: int) -> Reply:
         """Answer one user's question; never raises for what somebody sent."""
@@ -89,6 +101,8 @@ class Api:
             if not self._rules.may_read(user, capture.describe()):
                 return Reply(404, {"error": "there is no such capture"})
             return Reply(202, capture.describe())
+        if (method, path) == ("POST", RELAY):
+            return self._pass_on(body, user)
         if method == "POST" and (named := _TRIGGER.fullmatch(path)):
             if not self._rules.may_all(user):
                 return Reply(403, {"error": "this user may not trigger captures"})
@@ -98,6 +112,15 @@ class Api:
         if method == "GET" and (asked := _CAPTURE.fullmatch(path)):
             return self._read(asked, user)
         return Reply(404, {"error": "there is nothing at this path"})
+
+    def _pass_on(self, body: bytes, user: int) -> Reply:
+        # Elsewhere it is this daemon's user who asks: whom it allows here, nobody there does.
+        if user not in (0, os.geteuid()):
+            return Reply(403, {"error": "this user may not ask other nodes"})
+        if self._relay is None:
+            why = "it was started without --ca"
+            return Reply(404, {"error": "this daemon asks no others", "why": why})
+        return Reply(200, content=self._relay.answer(body))
 
     def _describe(self, user: int) -> dict[str, Any]:
         may = self._rules.may_record(user)
@@ -126,6 +149,8 @@ class Api:
         return Reply(200, file=place)
 
 
-def encode(data: Any) -> bytes:
-    """Data as it is sent."""
-    return json.dumps(data).encode()
+def encode(reply: Reply) -> bytes:
+    """An answer as it is sent. Raises OSError where its file is gone."""
+    if reply.content is not None:
+        return reply.content
+    return json.dumps(reply.data).encode() if reply.file is None else reply.file.read_bytes()

@@ -53,6 +53,10 @@ class Answer:
             raise InputError("a daemon's answer makes no sense") from error
 
 
+class TooLongError(http.client.HTTPException):
+    """An answer has more bytes than who asks reads at once."""
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)
@@ -91,8 +95,10 @@ class _TlsConnection(http.client.HTTPSConnection):
 class Client:
     """Asks one daemon; a connection is kept from one question to the next."""
 
-    def __init__(self, address: Address, timeout_s: float = _ANSWER_S) -> None:
-        self.address, self._timeout_s = address, timeout_s
+    def __init__(
+        self, address: Address, timeout_s: float = _ANSWER_S, most_bytes: int = _MOST_BYTES
+    ) -> None:
+        self.address, self._timeout_s, self._most_bytes = address, timeout_s, most_bytes
         self._connection: http.client.HTTPConnection | None = None
 
     def ask(self, method: str, path: str, body: bytes = b"") -> Answer:
@@ -102,20 +108,15 @@ class Client:
                 return self._ask(method, path, body)
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                # What had no connection yet, or a slow answer, is not asked again.
-                if not kept or isinstance(error, TimeoutError):
+                # What had no connection yet, or a slow or long answer, is not asked again.
+                if not kept or isinstance(error, TimeoutError | TooLongError):
                     what, why = self._explain(error)
                     raise InputError(what, why=why) from error
         raise AssertionError  # the second turn returns or raises
 
     def ask_data(self, method: str, path: str, body: bytes = b"") -> Any:
         """The data of an answer. Raises RequestError with what the daemon says where it refuses."""
-        answer = self.ask(method, path, body)
-        if answer.status < 300:
-            return answer.data
-        told = answer.data if isinstance(answer.data, dict) else {}
-        what, why = str(told.get("error", f"status {answer.status}")), told.get("why")
-        raise RequestError(f"{self.address.name}: {what}", why=None if why is None else str(why))
+        return take_data(self.address.name, self.ask(method, path, body))
 
     def close(self) -> None:
         """End the connection."""
@@ -131,9 +132,9 @@ class Client:
             self._connection = self._connect()
         self._connection.request(method, path, body, headers)
         got = self._connection.getresponse()
-        told = got.read(_MOST_BYTES + 1)
-        if len(told) > _MOST_BYTES:
-            raise http.client.HTTPException("its answer is longer than is read at once")
+        told = got.read(self._most_bytes + 1)
+        if len(told) > self._most_bytes:
+            raise TooLongError("its answer is longer than is read at once")
         answer = Answer(got.status, told)
         if token is not None and got.status not in (403, 413):
             proof = got.headers.get(PROOF, "")
@@ -160,6 +161,15 @@ class Client:
             )
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return f"the daemon of {name} cannot be asked", str(why)
+
+
+def take_data(name: str, answer: Answer) -> Any:
+    """The data of a daemon's answer. Raises RequestError with what it says where it refuses."""
+    if answer.status < 300:
+        return answer.data
+    told = answer.data if isinstance(answer.data, dict) else {}
+    what, why = str(told.get("error", f"status {answer.status}")), told.get("why")
+    raise RequestError(f"{name}: {what}", why=None if why is None else str(why))
 
 
 def map_nodes(work: Callable[[Client], Any], clients: list[Client], at_once: int = 64) -> list[Any]:

@@ -1,8 +1,7 @@
 """One capture of many nodes: one start on all their clocks, then who is slow and why.
 
-A clock is compared as NTP does (RFC 5905, section 8): the node's time lies between the moments at
-which the question left and the answer came, so that the middle is off by half of what lies between
-at most. The quickest of some questions says most. Kineto takes a start in whole ms.
+A clock is compared as NTP does (RFC 5905, section 8; asking.compare_times). Kineto takes a start in
+whole ms.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from typing import Any
 
 import polars as pl
 
-from sightline.capture.client import Client, map_nodes
+from sightline.capture.asking import CLOCKS, Direct, Tree, compare_times, take_first
+from sightline.capture.client import Client, take_data
+from sightline.capture.relay import Question, Told
 from sightline.capture.request import CaptureRequest
 from sightline.core.model import run_folder
 from sightline.core.units import format_several
@@ -30,9 +31,10 @@ from sightline.fleet.rank_file import RankFile, read_ranks, write_ranks
 from sightline.fleet.read import collect_ranks
 from sightline.record.collect.kineto_door import LATE_S, POLL_S, WARM_UP_S
 
-_ASKED = 4  # times, for a clock
 _TRACE = re.compile(r"(?:rank|proc)[\w-]{1,100}\.torch-0\.json(?:\.gz)?")  # names are the nodes'
-PERIOD_S = 0.25  # between two questions how far a node is
+PERIOD_S = 0.25  # between two questions how far a node is, at least
+# For each node that one asks: a question takes 0.5 ms of its processor (docs/scale.md), so 10 %.
+_EACH_S = 0.005
 # Behind the end of what is recorded: Kineto writes, the node reduces (node.TRACE_S and more).
 _MOST_S = 900.0
 MOST_FETCHED = 512 << 20  # bytes of traces that come by themselves
@@ -92,46 +94,41 @@ class Outcome:
         return max((node.uncertainty_ns for node in self.nodes if not node.problem), default=0)
 
 
-def look_around(clients: Sequence[Client]) -> list[Asked]:
-    """Who listens on each node, and how its clock stands."""
-
-    def look(client: Client) -> Asked:
-        offset, uncertainty = compare_clock(client)
-        told = client.ask_data("GET", "/v1/node")
+def look_around(clients: Sequence[Client], asker: Direct | Tree | None = None) -> list[Asked]:
+    """Who listens on each node, and how its clock stands; `asker` None: asked one by one."""
+    questions = (*CLOCKS, Question("GET", "/v1/node"))
+    found = (asker or Direct()).ask([(client, questions) for client in clients])
+    nodes = []
+    for client, told in zip(clients, found, strict=True):
         try:
-            return Asked(
-                client, str(told["node"])[:64], offset, uncertainty,
-                list(told["listeners"]), bool(told["has_gpu"]),
-            )  # fmt: skip
-        except (TypeError, KeyError) as error:
-            raise InputError(f"{client.address.name} is not a daemon of sightline") from error
-
-    found = map_nodes(look, list(clients))
-    return [
-        Asked(client, client.address.name, problem=_write(one))
-        if isinstance(one, Exception)
-        else one
-        for client, one in zip(clients, found, strict=True)
-    ]
+            nodes.append(_read_node(client, told))
+        except SightlineError as error:
+            nodes.append(Asked(client, client.address.name, problem=_write(error)))
+    return nodes
 
 
-def compare_clock(client: Client) -> tuple[int, int]:
-    """The node's clock less ours, and how far that may be off, ns."""
-    best: tuple[int, int] | None = None
-    for _ in range(_ASKED):
-        before, since = time.time_ns(), time.perf_counter_ns()
-        told = client.ask_data("GET", "/v1/clock")
-        took = time.perf_counter_ns() - since
-        if not isinstance(told, dict) or not isinstance(told.get("time_ns"), int):
-            raise InputError(f"{client.address.name} is not a daemon of sightline")
-        if best is None or took // 2 + 1 < best[1]:
-            best = told["time_ns"] - (before + took // 2), took // 2 + 1
-    assert best is not None
-    return best
+def _read_node(client: Client, found: list[Told] | SightlineError) -> Asked:
+    if isinstance(found, SightlineError):
+        raise found
+    name = client.address.name
+    *clocks, last = found
+    offset, uncertainty = compare_times(name, clocks)
+    told = take_data(name, last.answer)
+    try:
+        return Asked(
+            client, str(told["node"])[:64], offset, uncertainty,
+            list(told["listeners"]), bool(told["has_gpu"]),
+        )  # fmt: skip
+    except (TypeError, KeyError) as error:
+        raise InputError(f"{name} is not a daemon of sightline") from error
 
 
 def capture(
-    nodes: Sequence[Asked], wanted: Wanted, folder: Path, say: Callable[[str], None]
+    nodes: Sequence[Asked],
+    wanted: Wanted,
+    folder: Path,
+    say: Callable[[str], None],
+    asker: Direct | Tree | None = None,
 ) -> Outcome:
     """Record the job's ranks on these nodes, and keep what they say in a folder.
 
@@ -140,7 +137,7 @@ def capture(
     chosen = [node for node in nodes if not node.problem and _select(node, wanted)]
     if not chosen:
         raise _find_nobody(nodes, wanted)
-    identity = os.urandom(8).hex()
+    identity, asker = os.urandom(8).hex(), asker or Direct()
     has_gpu = any(node.has_gpu for node in chosen)
     warm_up_s = (WARM_UP_S if has_gpu else 0.0) if wanted.warm_up_s is None else wanted.warm_up_s
     # All clients ask once more until then, and have Kineto's warm-up before them.
@@ -150,7 +147,7 @@ def capture(
         identity, 0, wanted.seconds, warm_up_s, wanted.job, wanted.ranks,
         wanted.steps, wanted.align, wanted.wanted, wanted.pids,
     )  # fmt: skip
-    _begin(chosen, request, start_ns)
+    _begin(asker, chosen, request, start_ns)
     begun = [node for node in chosen if not node.problem]
     if not begun:
         raise RequestError("no node began", why=chosen[0].problem)
@@ -160,8 +157,10 @@ def capture(
         what = f"{wanted.steps} steps, from one on whose number {wanted.align:,} divides"
     on = "this node" if len(begun) == 1 else format_several(len(begun), "node")
     say(f"{format_several(count, 'process', 'processes')} on {on} record {what}")
-    _wait(begun, identity, lead_s + wanted.seconds + _MOST_S)
-    return _gather(list(nodes), begun, identity, wanted, folder)
+    if not wanted.steps:  # no node is done before
+        time.sleep(max(start_ns / 1e9 + wanted.seconds - time.time(), 0.0))
+    _wait(asker, begun, identity, lead_s + wanted.seconds + _MOST_S)
+    return _gather(asker, list(nodes), begun, identity, wanted, folder)
 
 
 def _select(node: Asked, wanted: Wanted) -> list[dict[str, Any]]:
@@ -192,31 +191,33 @@ def _find_nobody(nodes: Sequence[Asked], wanted: Wanted) -> RequestError:
     )
 
 
-def _begin(nodes: Sequence[Asked], request: CaptureRequest, start_ns: int) -> None:
-    def ask(client: Client) -> Any:
-        node = by_client[id(client)]
+def _begin(
+    asker: Direct | Tree, nodes: Sequence[Asked], request: CaptureRequest, start_ns: int
+) -> None:
+    asked = []
+    for node in nodes:
         start_ms = round((start_ns + node.ahead_ns) / 1e6)
-        return client.ask_data("POST", "/v1/captures", replace(request, start_ms=start_ms).encode())
-
-    by_client = {id(node.client): node for node in nodes}
-    for node, told in zip(nodes, map_nodes(ask, [n.client for n in nodes]), strict=True):
+        body = replace(request, start_ms=start_ms).encode()
+        asked.append((node.client, (Question("POST", "/v1/captures", body),)))
+    for node, found in zip(nodes, asker.ask(asked), strict=True):
+        told = take_first(node.client.address.name, found)
         if isinstance(told, Exception):
             node.problem = _write(told)
         else:
             node.state = told
 
 
-def _wait(nodes: Sequence[Asked], identity: str, most_s: float) -> None:
+def _wait(asker: Direct | Tree, nodes: Sequence[Asked], identity: str, most_s: float) -> None:
     """Until every node is done, or is lost: that it does not answer once is no loss."""
     limit = time.monotonic() + most_s
     waiting = list(nodes)
     silent: dict[int, int] = {}
+    question = (Question("GET", f"/v1/captures/{identity}"),)
     while waiting and time.monotonic() < limit:
-        time.sleep(PERIOD_S)
-        told = map_nodes(
-            lambda c: c.ask_data("GET", f"/v1/captures/{identity}"), [n.client for n in waiting]
-        )
-        for node, state in zip(list(waiting), told, strict=True):
+        time.sleep(max(PERIOD_S, _EACH_S * min(asker.width or len(waiting), len(waiting))))
+        told = asker.ask([(node.client, question) for node in waiting])
+        for node, found in zip(list(waiting), told, strict=True):
+            state = take_first(node.client.address.name, found)
             if isinstance(state, Exception):
                 silent[id(node)] = silent.get(id(node), 0) + 1
                 if silent[id(node)] < 3:
@@ -231,21 +232,28 @@ def _wait(nodes: Sequence[Asked], identity: str, most_s: float) -> None:
 
 
 def _gather(
-    nodes: list[Asked], begun: Sequence[Asked], identity: str, wanted: Wanted, folder: Path
+    asker: Direct | Tree,
+    nodes: list[Asked],
+    begun: Sequence[Asked],
+    identity: str,
+    wanted: Wanted,
+    folder: Path,
 ) -> Outcome:
     held: dict[str, tuple[Asked, RankFile]] = {}
     done = [node for node in begun if not node.problem]
-    files = map_nodes(
-        lambda c: c.ask("GET", f"/v1/captures/{identity}/ranks"), [n.client for n in done]
-    )
-    for node, answer in zip(done, files, strict=True):
-        if isinstance(answer, Exception) or answer.status != 200:
+    question = (Question("GET", f"/v1/captures/{identity}/ranks"),)
+    files = asker.ask([(node.client, question) for node in done])
+    for node, found in zip(done, files, strict=True):
+        if isinstance(found, SightlineError):
+            node.problem = _write(found)
+            continue
+        if (sent := found[0].answer).status != 200:
             continue  # what its state says is why
         place = (
             f"{len(held):04d}-{re.sub(r'[^A-Za-z0-9.-]', '_', node.name)}{run_folder.RANKS_ENDING}"
         )
         try:
-            moved = move_onto(read_ranks(answer.body, node.name), node.ahead_ns)
+            moved = move_onto(read_ranks(sent.body, node.name), node.ahead_ns)
         except SightlineError as error:
             node.problem = _write(error)
             continue

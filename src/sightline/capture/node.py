@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import threading
 import time
@@ -16,10 +15,10 @@ from typing import Any
 from sightline.capture import shelf as shelves
 from sightline.capture.apart import Apart
 from sightline.capture.keeper import Handing, Keeper
+from sightline.capture.late import Late, remove_trace
 from sightline.capture.listeners import Listener
 from sightline.capture.request import CaptureRequest, find_bad_start
 from sightline.capture.shelf import Shelf, write_state
-from sightline.core.foreign_files import open_folder
 from sightline.core.units import format_several
 from sightline.errors import RequestError, SightlineError
 from sightline.record.collect.kineto_door import POLL_S, Order, take_trace
@@ -45,7 +44,9 @@ class Capture:
     state: str = WAITING
     problems: list[str] = field(default_factory=list)
     history: Path | None = None  # where its fingerprint goes, and then its traces go away
+    counts: dict[str, float] = field(default_factory=dict)  # which go there with it
     told: int = 0
+    missing: list[Listener] = field(default_factory=list)  # which may write a trace yet
     began_ns: int = field(default_factory=time.time_ns)
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -69,11 +70,15 @@ class Capture:
             "expected": [one.describe() for one in self.listeners],
             "told": self.told,
             "problems": list(self.problems),
-            "written": [
-                [one.client.folder, f"{self.order_name}_{one.client.own_number}.json", one.user]
-                for one in self.listeners
-            ],
+            "written": self._list_written(self.listeners),
+            "missing": self._list_written(self.missing),
         }
+
+    def _list_written(self, listeners: Sequence[Listener]) -> list[list[Any]]:
+        return [
+            [one.client.folder, f"{self.order_name}_{one.client.own_number}.json", one.user]
+            for one in listeners
+        ]
 
 
 class Node:
@@ -92,7 +97,7 @@ class Node:
         """`push`: servers to which windows of a continuous profile go (profile_push)."""
         self._push = tuple(push)
         self.keeper, self.shelf, self._say = keeper, shelf, say
-        self._apart = Apart()
+        self._apart, self._late = Apart(), Late()
         self._reduce = self._apart.reduce if reduce is None else reduce
         self._fingerprints = reduce is None
         self._trace_s = trace_s
@@ -104,6 +109,7 @@ class Node:
     def close(self) -> None:
         """End what is reduced; a capture that is being made is dropped, and nothing of it left."""
         self._apart.close()
+        self._late.close()
         if (capture := self._running) is not None:
             abandon(capture)
 
@@ -135,6 +141,7 @@ class Node:
         may: Callable[[Listener], bool],
         why: str = "asked",
         history: Path | None = None,
+        counts: dict[str, float] | None = None,
     ) -> Capture:
         """Begin a capture; the same one where it was begun before. Raises RequestError, InputError.
 
@@ -153,7 +160,9 @@ class Node:
                 raise RequestError("a capture is being made", why="a profiler makes one at a time")
             chosen = self.choose(request, may)
             place = self.shelf.make(request.id)
-            capture = Capture(request, user, why, chosen, place, history=history)
+            capture = Capture(
+                request, user, why, chosen, place, history=history, counts=counts or {}
+            )
             write_state(capture.folder, capture.describe())
             self._running = self._known[request.id] = capture
         threading.Thread(target=self._run, args=(capture,), daemon=True, name="capture").start()
@@ -250,6 +259,8 @@ class Node:
             )  # fmt: skip
         except (SightlineError, OSError) as error:
             capture.problems.append(f"{_name(one)}: {_write(error)}")
+            capture.missing.append(one)
+            self._late.add(one.client, root, capture.order_name)
 
 
 def describe_run(capture: Capture) -> dict[str, Any]:
@@ -259,6 +270,7 @@ def describe_run(capture: Capture) -> dict[str, Any]:
         "folder": str(capture.history),
         "time_ns": capture.request.start_ms * 10**6,
         "labels": {"job": (first and first.job) or "none", "node": make_host_mark()},
+        "counts": capture.counts,
     }
     return {
         "history": history,
@@ -278,20 +290,12 @@ def describe_run(capture: Capture) -> dict[str, Any]:
 def remove_unfinished(shelf: Shelf) -> None:
     """Remove what a daemon that was killed had begun: here, and where programs wrote."""
     for folder in shelf.list_folders():
-        state = shelves.read_state(folder)
-        if state is not None and state.get("state") == DONE:
-            continue
-        for place, name, user in (state or {}).get("written", ()):
-            with contextlib.suppress(OSError):
-                _remove_trace(place, name, user)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_trace(place: str, name: str, user: int) -> None:
-    """Remove a file of a name that only an order of ours gave, and only its user's own."""
-    folder = open_folder(place)
-    if os.stat(name, dir_fd=folder.number, follow_symlinks=False).st_uid == user:
-        os.unlink(name, dir_fd=folder.number)
+        state = shelves.read_state(folder) or {}
+        is_done = state.get("state") == DONE
+        for place, name, user in state.get("missing" if is_done else "written", ()):
+            remove_trace(place, name, user)
+        if not is_done:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _wait_for_turns(handing: Handing) -> None:
@@ -325,6 +329,5 @@ def _write(error: BaseException) -> str:
 def abandon(capture: Capture) -> None:
     """Drop a capture that a daemon which ends had begun; nothing of it is left, here or there."""
     for place, name, user in capture.describe()["written"]:
-        with contextlib.suppress(OSError):
-            _remove_trace(place, name, user)
+        remove_trace(place, name, user)
     shutil.rmtree(capture.folder, ignore_errors=True)

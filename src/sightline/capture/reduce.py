@@ -80,7 +80,8 @@ def fingerprint_capture(folder: Path, history: dict[str, Any] | None) -> None:
         if history is None:
             return
         place = Path(history["folder"])
-        run_id = add_window(place, sample, history["labels"], history["time_ns"])
+        counts = {str(name): float(value) for name, value in history.get("counts", {}).items()}
+        run_id = add_window(place, sample, history["labels"], history["time_ns"], counts)
     except SightlineError as error:
         (folder / f"{FINGERPRINT}.log").write_text(f"{error}\n")
         return

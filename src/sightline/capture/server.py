@@ -59,9 +59,10 @@ class Handler(BoundedHandler):
         self._send(self.server.api.answer(self.command, self.path, body, user))
 
     def _send(self, reply: Reply) -> None:
-        body = encode(reply.data) if reply.file is None else reply.file.read_bytes()
+        body = encode(reply)
+        is_data = reply.file is None and reply.content is None
         self.send_response(reply.status)
-        self.send_header("Content-Type", "application/json" if reply.file is None else "bytes")
+        self.send_header("Content-Type", "application/json" if is_data else "bytes")
         self.send_header("Content-Length", str(len(body)))
         proof = self.server.prove(self, reply.status, body)
         if proof is not None:

@@ -1,7 +1,8 @@
 """What makes a capture while nobody looks: something happened, and the moments after are recorded.
 
 A trigger that is armed fires once: then it rests, and with it all others, as one cause mostly sets
-off several. What happened before cannot be recorded any more; a cause that lasts can.
+off several. One that fires while a capture is being made (a window of the continuous profile, say)
+waits for its end. What happened before cannot be recorded any more; a cause that lasts can.
 
     signal       the daemon got SIGUSR1
     webhook      somebody who may posted to it (Alertmanager, `sightline watch --webhook`)
@@ -31,6 +32,7 @@ from sightline.errors import InputError, RequestError
 from sightline.record.collect.kineto_door import LATE_S, POLL_S, WARM_UP_S
 
 NAMES = ("signal", "webhook", "policy", "slow-step", "flight-dump")
+WAIT_S = 600.0  # for the end of a capture: its traces are waited for, and reduced (node, apart)
 REST_S = 600.0  # ours: a person looks at the first one meanwhile
 # NCCL's RAS (docs.nvidia.com, NCCL, "RAS"): a service of each process, which answers for all.
 _RAS, _RAS_S, _RAS_BYTES = ("127.0.0.1", 28028), 5.0, 4 << 20
@@ -72,6 +74,7 @@ class Triggers:
         self._armed, self._rest_s, self._now = frozenset(armed), rest_s, now
         self._lock = threading.Lock()
         self._fired: float | None = None
+        self._waits = False
 
     def fire(self, name: str, beside: Iterable[Path] = ()) -> bool:
         """Begin a capture, unless one was fired a moment ago; whether this trigger is armed.
@@ -80,23 +83,38 @@ class Triggers:
         """
         if name not in self._armed:
             return False
+        files = list(beside)
         with self._lock:
             now = self._now()
-            if self._fired is not None and now - self._fired < self._rest_s:
+            if self._waits or (self._fired is not None and now - self._fired < self._rest_s):
                 return True
-            request = make_request(self._window, time.time())
-            try:
-                capture = self._node.begin(request, os.geteuid(), lambda _: True, why=name)
-            except (RequestError, InputError) as error:
-                self._say(f"{name} was fired: {error.what}")
+            made = self._node.running
+            if made is None:
+                self._begin(name, files)
                 return True
-            self._fired = now
+            self._waits = True
+        self._say(f"{name} was fired, and waits for the capture that is being made")
+        threading.Thread(target=self._wait, args=(made, name, files), daemon=True).start()
+        return True
+
+    def _wait(self, made: Capture, name: str, files: list[Path]) -> None:
+        made.done.wait(WAIT_S)
+        with self._lock:
+            self._waits = False
+            self._begin(name, files)
+
+    def _begin(self, name: str, files: list[Path]) -> None:
+        request = make_request(self._window, time.time())
+        try:
+            capture = self._node.begin(request, os.geteuid(), lambda _: True, why=name)
+        except (RequestError, InputError) as error:
+            self._say(f"{name} was fired: {error.what}")
+            return
+        self._fired = self._now()
         self._say(
             f"{name} was fired: " + format_note(len(capture.listeners), "processes are recorded")
         )
-        files = list(beside)
         threading.Thread(target=keep_evidence, args=(capture, files), daemon=True).start()
-        return True
 
 
 def keep_evidence(capture: Capture, files: Iterable[Path]) -> None:

@@ -62,11 +62,13 @@ def add_run(
     labels: Mapping[str, str],
     added_ns: int,
     *,
+    more: Mapping[str, float] | None = None,
     many_files: int = _MANY_FILES,
     large_runs: int = _LARGE_RUNS,
 ) -> str:
     """Put a run into a history; its id. The same run with the same labels is there once.
 
+    `more` are metrics that are not the recording's own.
     `added_ns` orders the history, ns since 1970. More than `many_files` small files become one,
     which stays as it is once it has `large_runs`. Raises InputError where the folder cannot be
     written.
@@ -85,7 +87,8 @@ def add_run(
         "fingerprint": fingerprint.decode(),
     }
     kept = parse_fingerprint(fingerprint, sample.name)
-    values = [(run_id, metric, value) for metric, value in list_metrics(kept).items()]
+    metrics = {**list_metrics(kept), **(more or {})}
+    values = [(run_id, metric, value) for metric, value in metrics.items()]
     # A run counts once it stands in runs/, which is written last.
     _write(folder / "values", run_id, pl.DataFrame(values, schema=VALUES, orient="row"))
     _write(folder / "runs", run_id, pl.DataFrame([row], schema=RUNS))
@@ -215,9 +218,12 @@ def describe_series(
     }
 
 
-def list_names(folder: Path) -> list[str]:
-    """The metrics that any run of a history has."""
-    return sorted(_read(folder / "values", ["metric"], once=False).get_column("metric").unique())
+def list_names(folder: Path, runs: Sequence[str] | None = None) -> list[str]:
+    """The metrics that any run of a history has, or any of these runs."""
+    rows = _read(folder / "values", ["run_id", "metric"], once=False)
+    if runs is not None:
+        rows = rows.filter(pl.col("run_id").is_in(list(runs)))
+    return sorted(rows.get_column("metric").unique())
 
 
 def _suggest(machines: pl.DataFrame) -> str:

@@ -34,9 +34,18 @@ _MOST_BYTES = 64 << 20
 _HEAD = "# weight: "
 
 
-def add_window(folder: Path, sample: Sample, labels: Mapping[str, str], added_ns: int) -> str:
-    """Put a window into a history, with its stacks; its id. Raises InputError."""
-    run_id = add_run(folder, sample, labels, added_ns)
+def add_window(
+    folder: Path,
+    sample: Sample,
+    labels: Mapping[str, str],
+    added_ns: int,
+    counts: Mapping[str, float] | None = None,
+) -> str:
+    """Put a window into a history, with its stacks; its id. Raises InputError.
+
+    `counts` are metrics of the time since the window before it: `between:NAME`, a second.
+    """
+    run_id = add_run(folder, sample, labels, added_ns, more=counts or {})
     if sample.run is None:
         return run_id
     try:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sightline.capture.asking import Direct, Tree
     from sightline.capture.controller import Asked, Outcome, Wanted
 
 HELP = "record all ranks of a running job in step, and say who is slow"
@@ -75,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plain", action="store_true", help="without TLS: to 127.0.0.1, through a tunnel"
     )
     parser.add_argument(
+        "--fan-out",
+        type=int,
+        metavar="N",
+        help="have one daemon of each N nodes ask the others (32 past 500 nodes; 0: none does)",
+    )
+    parser.add_argument(
         "--traces", choices=("worst", "all", "none"), default="worst", help="which traces to fetch"
     )
     parser.add_argument(
@@ -89,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
     import contextlib
 
     from sightline.capture.addresses import Places, list_addresses
+    from sightline.capture.asking import choose_asker
     from sightline.capture.client import Client
     from sightline.capture.controller import look_around
     from sightline.capture.signing import read_token
@@ -101,12 +109,13 @@ def run(args: argparse.Namespace) -> int:
         clients = [Client(address) for address in list_addresses(places, token)]
         for client in clients:
             stack.callback(client.close)
-        nodes = look_around(clients)
+        asker = choose_asker(clients, args.fan_out, _say)
+        nodes = look_around(clients, asker)
         if args.fire:
-            return _fire(nodes, args.fire)
+            return _fire(asker, nodes, args.fire)
         if args.who:
             return _list(nodes, args)
-        return _capture(args, nodes, wanted)
+        return _capture(args, asker, nodes, wanted)
 
 
 def _read_wanted(args: argparse.Namespace) -> Wanted:
@@ -150,10 +159,12 @@ def _read_numbers(option: str, given: str | None, what: str) -> tuple[int, ...]:
     return tuple(map(int, texts))
 
 
-def _fire(nodes: list[Asked], name: str) -> int:
+def _fire(asker: Direct | Tree, nodes: list[Asked], name: str) -> int:
     """Fire a trigger on each node. Raises RequestError where one is not armed."""
     import re
 
+    from sightline.capture.asking import take_first
+    from sightline.capture.relay import Question
     from sightline.errors import InputError, RequestError
 
     if not re.fullmatch("[a-z-]{1,40}", name):
@@ -161,7 +172,11 @@ def _fire(nodes: list[Asked], name: str) -> int:
     for node in nodes:
         if node.problem:
             raise InputError(node.problem)
-        node.client.ask_data("POST", f"/v1/triggers/{name}")
+    question = (Question("POST", f"/v1/triggers/{name}"),)
+    for node, found in zip(nodes, asker.ask([(n.client, question) for n in nodes]), strict=True):
+        told = take_first(node.client.address.name, found)
+        if isinstance(told, Exception):
+            raise told
     return 0
 
 
@@ -178,7 +193,9 @@ def _list(nodes: list[Asked], args: argparse.Namespace) -> int:
     return 0
 
 
-def _capture(args: argparse.Namespace, nodes: list[Asked], wanted: Wanted) -> int:
+def _capture(
+    args: argparse.Namespace, asker: Direct | Tree, nodes: list[Asked], wanted: Wanted
+) -> int:
     from sightline.capture.controller import capture
     from sightline.doors.cli._recorded import (
         hold_made,
@@ -192,7 +209,7 @@ def _capture(args: argparse.Namespace, nodes: list[Asked], wanted: Wanted) -> in
     is_whole = False
     with hold_made(folder) as held:
         try:
-            outcome = capture(nodes, wanted, held, _say)
+            outcome = capture(nodes, wanted, held, _say, asker)
             is_whole = outcome.answer is not None or bool(outcome.files)
         finally:
             if not is_whole:

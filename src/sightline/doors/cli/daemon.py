@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from sightline.capture.continuous import Continuous
     from sightline.capture.node import Node
+    from sightline.capture.relay import Relay
     from sightline.capture.triggers import Triggers
 
 HELP = "a node's daemon, which records running programs when it is asked"
@@ -50,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--certificate", metavar="FILE", help="the daemon's certificate, for TLS")
     parser.add_argument("--key", metavar="FILE", help="key of the certificate")
+    parser.add_argument(
+        "--ca",
+        metavar="FILE",
+        help="CA that signed the daemons' certificates: this one may ask others for sightline "
+        "capture, which does so past 500 nodes",
+    )
     parser.add_argument(
         "--allow-user",
         action="append",
@@ -80,6 +87,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND=URL",
         help="also push each window: otlp=, pyroscope= or parca=http://HOST:PORT",
     )
+    parser.add_argument(
+        "--counts",
+        action="store_true",
+        help="count GPU calls between the windows, too, by eBPF (root only)",
+    )
     parser.add_argument("--keep", metavar="DIR", help="folder for the captures")
     parser.add_argument(
         "--max-size", default="10GB", metavar="SIZE", help="size of all captures at most (10GB)"
@@ -106,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
     from sightline.core.units import parse_size
     from sightline.record.inline.daemon_socket import name_socket
 
+    _check_net(args)
     armed = _read_triggers(args)
     rules = Rules(frozenset(_find_user(name) for name in args.allow_user))
     folder = Path(args.keep) if args.keep else _name_shelf()
@@ -118,7 +131,10 @@ def run(args: argparse.Namespace) -> int:
         node = Node(keeper, shelf, _say, push=_read_push(args))
         stack.callback(node.close)
         triggers = Triggers(node, armed, Window(), _say)
-        api = Api(node, socket.gethostname(), rules, triggers.fire)
+        relay = _make_relay(args)
+        if relay is not None:
+            stack.callback(relay.close)
+        api = Api(node, socket.gethostname(), rules, triggers.fire, relay)
         place = Path(args.socket or name_socket())
         servers: list[Any] = [
             UnixServer(place, api, for_all=os.geteuid() == 0 or bool(args.allow_user))
@@ -133,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             old = signal.signal(number, lambda *_: ends.set())
             stack.callback(signal.signal, number, old)
-        if args.every:
+        if args.every or args.counts or args.history:
             stack.callback(_start_windows(args, node).close)
         _announce(args, place, servers, folder)
         _watch(args, armed, triggers, ends)
@@ -202,9 +218,13 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
 
     from sightline.capture.continuous import LEAST_PERIOD_S, Continuous
     from sightline.capture.triggers import Window
-    from sightline.core.units import parse_duration_ns
+    from sightline.core.units import format_ns, parse_duration_ns
     from sightline.errors import RequestError
 
+    if not args.every:
+        option = "--counts" if args.counts else "--history"
+        why = "windows are recorded, and counted between, with --every"
+        raise RequestError(f"{option} has nothing to do", why=why, hint="--every 10min")
     period_s = parse_duration_ns(args.every) / 1e9
     seconds = parse_duration_ns(args.window) / 1e9
     if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
@@ -214,9 +234,51 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
         )
     if not args.history:
         raise RequestError("--every needs a place for its windows", hint="--history DIR")
-    windows = Continuous(node, Path(args.history).absolute(), period_s, Window(seconds), _say)
+    counting = None
+    if args.counts:
+        from sightline.capture.counting import Counting
+
+        counting = Counting()
+        took = format_ns(counting.call_ns)
+        _say(f"GPU calls are counted between the windows: a call takes {took} longer")
+    windows = Continuous(
+        node, Path(args.history).absolute(), period_s, Window(seconds), _say, counting=counting
+    )
     windows.start()
     return windows
+
+
+def _check_net(args: argparse.Namespace) -> None:
+    """Raise RequestError for what is of the network only, where nothing listens there."""
+    from sightline.errors import RequestError
+
+    names = ("token_file", "certificate", "key")
+    option = next((name for name in names if getattr(args, name)), None)
+    if option is not None and not args.listen:
+        raise RequestError(
+            "nothing listens on the network",
+            why=f"--{option.replace('_', '-')} is for who asks from there",
+            hint="--listen 0.0.0.0",
+        )
+
+
+def _make_relay(args: argparse.Namespace) -> Relay | None:
+    """What asks other nodes; None where they could not be known. Raises RequestError."""
+    from sightline.errors import RequestError
+
+    if not args.ca:
+        return None
+    from sightline.capture.addresses import make_trust
+    from sightline.capture.relay import Relay
+    from sightline.capture.signing import read_token
+
+    token = read_token(args.token_file) if args.listen else None
+    if token is None:
+        raise RequestError(
+            "a daemon that asks others is asked over the network",
+            hint="--listen 0.0.0.0 --token-file FILE --certificate FILE --key FILE",
+        )
+    return Relay(token, make_trust(args.ca))
 
 
 def _open_net(args: argparse.Namespace, api: Any) -> Any:

@@ -29,6 +29,7 @@ from sightline.record.probe.processors import find_processor
 from sightline.record.probe.targets import Site, parse_release
 
 OBJECT = "calls.bpf.o"
+_ROOM = 1 << 26  # bytes of calls that were not read yet, as in native/probe/calls.bpf.c
 _PAGE = mmap.PAGESIZE
 _BUSY, _DISCARDED = 1 << 31, 1 << 30  # bits of a record's length in the ring
 _RING_HEAD = 8
@@ -136,6 +137,10 @@ class Programs:
             raise self._refuse("its programs cannot be read", -ctypes.get_errno())
         try:
             self._set_constants(calls, stacks, sizes)
+            room = _ROOM if calls else _PAGE
+            if not calls:  # the kernel's memory, which nobody would use
+                ring = ctypes.c_void_p(self._find("map", b"calls"))
+                self._library.bpf_map__set_max_entries(ring, ctypes.c_uint32(room))
             self._programs = [self._find("program", n) for n in (b"enter_call", b"leave_call")]
             for program in self._programs if self._are_together else ():
                 self._library.bpf_program__set_expected_attach_type(
@@ -147,7 +152,7 @@ class Programs:
             self._cpus = int(self._library.libbpf_num_possible_cpus())
             if self._cpus < 1:  # a code: it reads /sys/devices/system/cpu/possible
                 raise self._refuse("how many processors there may be is not said", self._cpus)
-            self._calls = _Ring(self._map_fd("calls"), 1 << 26)
+            self._calls = _Ring(self._map_fd("calls"), room)
             self._names = _Ring(self._map_fd("names"), 1 << 20)
         except BaseException:
             self._library.bpf_object__close(self._object)

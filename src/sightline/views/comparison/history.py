@@ -35,7 +35,7 @@ def format_value(metric: str, value: float) -> str:
     """A value of a metric with its unit."""
     if metric.endswith("_ns") or metric.startswith(("kernel:", "idle:")):
         return format_ns(value)
-    if metric == "peak_memory":
+    if metric == "peak_memory" or metric.endswith("_bytes"):
         return format_bytes(value)
     return f"{value:,.4g}"
 

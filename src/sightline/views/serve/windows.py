@@ -20,6 +20,7 @@ from urllib.parse import urlencode
 
 import polars as pl
 
+from sightline.capture.counting import PREFIX
 from sightline.core.text import make_printable
 from sightline.core.units import format_several
 from sightline.errors import RequestError
@@ -91,7 +92,8 @@ class HistoryService:
         where = {"job": job} if job != "none" else {}
         data = describe_series(self._folder, metric, where, "window", _POINTS)
         name_moments(data)
-        names = [n for n in list_names(self._folder) if not n.startswith(("kernel:", "idle:"))]
+        own = list_names(self._folder, windows.get_column("run_id").to_list())
+        names = [name for name in own if not name.startswith(("kernel:", "idle:"))]
         choices = " · ".join(_link("job", name, job=job, metric=name) for name in names)
         span = {"job": job, "from": str(_first(windows)), "to": str(_last(windows))}
         parts = [
@@ -134,6 +136,7 @@ class HistoryService:
                 for name, metric, value in kept
             ]
             parts += [f"<h2>{title}</h2>", _write_table(("", "a step", "share of it"), rows)]
+        parts += _write_between(values)
         before = windows.filter(
             pl.col("job") == row["job"],
             pl.col("node") == row["node"],
@@ -231,10 +234,22 @@ def _split_values(values: dict[str, float]) -> Iterator[tuple[str, list[tuple[st
             (metric.removeprefix(prefix).removesuffix(suffix or " "), metric, value)
             for metric, value in values.items()
             if metric.startswith(prefix) and metric.endswith(suffix) and metric != "step_ns"
+            if prefix or not metric.startswith(PREFIX)
         ]
         found.sort(key=lambda one: -one[2])
         if found:
             yield title, found[:20]
+
+
+def _write_between(values: dict[str, float]) -> list[str]:
+    """What the job did since the window before, where that was counted."""
+    rows = [
+        (_text(name.replace("_ns", "").replace("_", " ")), format_value(f"{PREFIX}{name}", value))
+        for metric, value in values.items()
+        if metric.startswith(PREFIX) and (name := metric.removeprefix(PREFIX))
+    ]
+    head = ("of one process", "a second")
+    return [f"<h2>Since the window before</h2>{_write_table(head, rows)}"] if rows else []
 
 
 def _draw_share(value: float, step: float) -> str:
