@@ -99,7 +99,7 @@ class Search:
     def __init__(self, store: Store, running: Running | None = None, memory: str = "512MB") -> None:
         """Raises RequestError where DuckDB is not installed."""
         self._store = store
-        self._index = Index(store.root, memory)
+        self._index = Index(store.root, memory, store.archive)
         self._lock = threading.Lock()
         self._running = running or Running(store)
         self._seen: tuple[int, int] | None = None

@@ -40,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="demo: address to serve at (127.0.0.1, any free port)",
     )
     parser.add_argument("--open", action="store_true", help="demo: open a browser")
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="serve: the bucket is another service's, whose machine is gone",
+    )
     parser.add_argument("--force", action="store_true", help="init: replace the file if it exists")
 
 
@@ -99,7 +104,9 @@ def _serve(args: argparse.Namespace) -> int:
     from sightline.doors.http.running import ClusterService, make_report
 
     config = read_config(Path(args.config))
-    service = ClusterService(config, _say, make_report, provider=_open_provider(config))
+    service = ClusterService(
+        config, _say, make_report, provider=_open_provider(config), take_over=args.take_over
+    )
     print(service.server.url, flush=True)
     if config.plain and not service.server.loopback_only:
         _say("Others on the network can read what is sent: plain = true")

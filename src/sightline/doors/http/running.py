@@ -47,12 +47,17 @@ class ClusterService:
         *,
         limits: LimitsOf | None = None,
         provider: Login | None = None,
+        take_over: bool = False,
     ) -> None:
         """Open the store and listen; nothing is answered before `serve`. Raises SightlineError."""
         self._config, self._say = config, say
         with contextlib.ExitStack() as opened:  # of what cannot be used nothing stays open
             self.store = Store(
-                config.store, config.keeping, limits or read_limits(config.sources.limits)
+                config.store,
+                config.keeping,
+                limits or read_limits(config.sources.limits),
+                bucket=config.bucket,
+                take_over=take_over,
             )
             opened.callback(self.store.close)
             for lost in self.store.losses:
