@@ -7,6 +7,7 @@ import itertools
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -26,25 +27,18 @@ class Bucket:
         return f"s3://{self.name}"
 
     def put(self, name: str, data: bytes) -> None:
-        self._ask("PUT", name, data)
+        self._open().put(name, data)
 
     def get(self, name: str) -> bytes:
-        return self._ask("GET", name)
-
-    def remove(self, name: str) -> None:
-        self._ask("DELETE", name)
+        return bytes(self._open().get(name).bytes())
 
     def list(self) -> list[str]:
+        return sorted(found["path"] for page in self._open().list() for found in page)
+
+    def _open(self) -> Any:
         import obstore.store
 
-        store = obstore.store.from_url(self.url)
-        return sorted(found["path"] for page in store.list() for found in page)
-
-    def _ask(self, method: str, name: str, data: bytes | None = None) -> bytes:
-        address = f"{self.server}/{self.name}/{name}"
-        request = urllib.request.Request(address, data, method=method)
-        with urllib.request.urlopen(request) as reply:
-            return bytes(reply.read())
+        return obstore.store.from_url(self.url)
 
 
 def set_environment(monkeypatch: pytest.MonkeyPatch, server: str) -> None:

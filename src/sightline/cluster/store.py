@@ -282,6 +282,14 @@ class Store:
         with self._lock:
             return self.changes, self.list_parts(shelf.JOBS), self.list_live()
 
+    def list_known(self, keys: Iterable[str]) -> set[str]:
+        """Those of some keys of which there is a job. Raises OSError."""
+        wanted = {key for key in keys if is_key(key)}
+        days = {(split_key(key)[0], shelf.find_day(split_key(key)[2])) for key in wanted}
+        with self._lock:
+            there = self._running.keys() | self._ended.keys()
+        return wanted & (there | self._list_kept(days))
+
     def find_job(self, key: str) -> Job | None:
         """A job with all of its metrics; None where there is none of this key."""
         with self._lock:
