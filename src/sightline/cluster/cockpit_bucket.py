@@ -20,7 +20,7 @@ from typing import Any
 from sightline.cluster.bucket import Objects
 from sightline.cluster.documents import is_key, make_key
 from sightline.cluster.names import is_cluster
-from sightline.core.units import format_bytes
+from sightline.core.units import format_bytes, format_several
 
 _FILE = re.compile(
     r"(?:([^/]+)/)?(\d{1,16})/(\d{3})/(\d{1,12})/(meta\.json|data\.json(?:\.gz|\.zst)?)"
@@ -131,7 +131,8 @@ def bring_archive(
         target.parent.mkdir(parents=True, exist_ok=True)
         objects.save(name, target)
     if len(wanted) > most:
-        said(f"{url}: the {most:,} latest of {len(wanted):,} jobs are read; give a --since")
+        told = format_several(len(wanted), "job")
+        said(f"{url} has {told}: the latest {most:,} are read; give a --since")
     for name in found.too_large:
         said(f"{url}: {name} is larger than {format_bytes(_MOST_BYTES)} and is left out")
 
