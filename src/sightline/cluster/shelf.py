@@ -62,6 +62,19 @@ def list_counted(names: Iterable[str], last: int, dropped: Collection[str]) -> l
     return [name for name, part in parts if part is not None and part.number <= last]
 
 
+def read_rows(
+    addresses: Sequence[str], where: pl.Expr | None = None, columns: Sequence[str] = ()
+) -> pl.DataFrame:
+    """The rows of files at these paths, or addresses of a bucket. Raises OSError."""
+    options: dict[str, Any] = {"hive_partitioning": False, "glob": False}
+    rows = pl.scan_parquet(list(addresses), **options)
+    rows = rows if where is None else rows.filter(where)
+    try:
+        return (rows.select(columns) if columns else rows).collect()
+    except pl.exceptions.PolarsError as error:
+        raise OSError(str(error).splitlines()[0]) from error
+
+
 class Shelf(ABC):
     """Files of some kinds. What cannot be read or written raises OSError."""
 
@@ -91,13 +104,7 @@ class Shelf(ABC):
         self, names: Sequence[str], where: pl.Expr | None = None, columns: Sequence[str] = ()
     ) -> pl.DataFrame:
         """The rows of some files, of which a condition holds; of all columns, or of some."""
-        options: dict[str, Any] = {"hive_partitioning": False, "glob": False}
-        rows = pl.scan_parquet([self.address(name) for name in names], **options)
-        rows = rows if where is None else rows.filter(where)
-        try:
-            return (rows.select(columns) if columns else rows).collect()
-        except pl.exceptions.PolarsError as error:
-            raise OSError(str(error).splitlines()[0]) from error
+        return read_rows([self.address(name) for name in names], where, columns)
 
     def list_days(self, kind: str, cluster: str, first_ns: int, last_ns: int) -> list[str]:
         """The days of a span, with both ends, of which a cluster has files."""

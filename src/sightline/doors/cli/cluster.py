@@ -4,6 +4,8 @@ sightline cluster demo                  simulated jobs, to look at it
 sightline cluster init                  find what the site has, write a file
 sightline cluster serve cluster.toml    keep what is sent, serve pages
 sightline cluster token                 a new token, and its hash
+sightline cluster judge cluster.toml --since 365d --rules mine.json
+                                        what rules say of all kept jobs
 
 Line protocol is taken at /write (of cc-metric-collector, Telegraf, or
 sightline watch --push), starts and ends of jobs at /api/jobs/start_job/ and
@@ -16,6 +18,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.doors.cli._cluster_judge import add_arguments as _add_judging
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 HELP = "a service for a cluster's jobs: kept, searched, in a browser"
 
-_WHAT = ("demo", "init", "serve", "token")
+_WHAT = ("demo", "init", "serve", "token", "judge")
 _FILE = "cluster.toml"
 
 
@@ -46,9 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="serve: the bucket is another service's, whose machine is gone",
     )
     parser.add_argument("--force", action="store_true", help="init: replace the file if it exists")
+    _add_judging(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.what == "judge":
+        from sightline.doors.cli._cluster_judge import run as judge
+
+        return judge(args)
     return {"demo": _demo, "init": _init, "serve": _serve, "token": _token}[args.what](args)
 
 
