@@ -34,6 +34,7 @@ class Index:
         """Open it. Raises RequestError where DuckDB is not installed, InputError for its place."""
         self._duckdb: Any = load_package("duckdb", "duckdb", "jobs are searched by DuckDB")
         self._shelf, self._place = shelf, root / _FILE
+        self.damaged: dict[str, str] = {}  # files that are left out, and why
         try:
             self._connection = self._open(memory)
         except self._duckdb.Error:
@@ -82,9 +83,36 @@ class Index:
 
         Raises OSError where a file cannot be read.
         """
-        wanted = set(files)
+        try:
+            self._update(set(files) - self.damaged.keys(), live)
+        except self._duckdb.Error:
+            new = set(files) - self.damaged.keys()
+            found = self._find_damaged(sorted(new - self._list_known()))
+            if not found:
+                raise
+            self.damaged |= found
+            self._update(new - found.keys(), live)
+
+    def _list_known(self) -> set[str]:
+        """The files whose rows are in the table."""
+        return {row[0] for row in self._connection.execute("SELECT part FROM parts").fetchall()}
+
+    def _find_damaged(self, names: list[str]) -> dict[str, str]:
+        """Files that cannot be read, with the reason; one must not hide the jobs of all others."""
+        found = {}
+        for name in names:
+            with self._shelf.bring([name]) as root:
+                try:
+                    self._connection.execute(
+                        f"SELECT count(({_COLUMNS})) FROM read_parquet(?)", [str(root / name)]
+                    ).fetchall()
+                except self._duckdb.Error as error:
+                    found[name] = str(error).splitlines()[0]
+        return found
+
+    def _update(self, wanted: set[str], live: pl.DataFrame) -> None:
         ask = self._connection.execute
-        known = {row[0] for row in ask("SELECT part FROM parts").fetchall()}
+        known = self._list_known()
         gone, new = sorted(known - wanted), sorted(wanted - known)
         ask("BEGIN")
         try:

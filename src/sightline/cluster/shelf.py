@@ -71,7 +71,8 @@ def read_rows(
     rows = rows if where is None else rows.filter(where)
     try:
         return (rows.select(columns) if columns else rows).collect()
-    except pl.exceptions.PolarsError as error:
+    # Of some damage Polars panics instead of raising an error of its own.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise OSError(str(error).splitlines()[0]) from error
 
 

@@ -67,6 +67,7 @@ MOST_SERIES = 2_000_000
 MOST_JOBS, MOST_JOB_BYTES = 200_000, 1 << 30
 MOST_ENDED = 20_000  # that wait for a checkpoint
 _IDLE_DAYS = 400  # how long a series without a sample is known where samples are kept for ever
+_DAYS_KNOWN = 32  # of which the keys of jobs are in memory
 _BATCH = 2_000  # jobs whose series are in memory at once while they are written
 
 
@@ -137,6 +138,8 @@ class Store:
     def _open(self) -> None:
         self.changes = 0  # counts what changed which jobs there are
         self._dropped: set[str] = set()
+        # Of days that were asked for: their files, and the keys of the jobs in them.
+        self._keys: dict[tuple[str, str], tuple[list[str], set[str]]] = {}
         self._samples = Samples()
         self._older: Samples | None = None  # what a checkpoint is writing
         self._ended: dict[str, Known] = {}
@@ -519,10 +522,22 @@ class Store:
 
     def _is_kept(self, key: str) -> bool:
         cluster, _, start = split_key(key)
-        return key in self._list_kept({(cluster, shelf.find_day(start))})
+        # A job that begins while the bucket is away is taken: it is hardly one that ended.
+        with contextlib.suppress(OSError):
+            return key in self._list_kept({(cluster, shelf.find_day(start))})
+        return False
 
     def _list_kept(self, days: set[tuple[str, str]]) -> set[str]:
-        files = [name for day in sorted(days) for name in self.list_parts(shelf.JOBS, *day)]
-        if not files:
-            return set()
-        return set(self.archive.read(files, columns=["job_key"]).get_column("job_key"))
+        """The keys of all jobs of some days. Raises OSError."""
+        found: set[str] = set()
+        for day in sorted(days):
+            files = self.list_parts(shelf.JOBS, *day)
+            held = self._keys.get(day)
+            if held is None or held[0] != files:
+                rows = self.archive.read(files, columns=["job_key"]) if files else pl.DataFrame()
+                held = files, set(rows.get_column("job_key")) if files else set()
+                while len(self._keys) >= _DAYS_KNOWN:
+                    self._keys.pop(next(iter(self._keys)), None)
+                self._keys[day] = held
+            found |= held[1]
+        return found
