@@ -686,9 +686,8 @@ def test_a_bucket_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             for name in ("get", "put", "save", "remove", "list"):
                 patch.setattr(Objects, name, fail)
             patch.setattr(Bucket, "read", fail)
-            assert (
-                own.ask("/write", "ingest", "POST", b"cpu_load,hostname=n1 value=2").status == 204
-            )
+            sent = own.ask("/write", "ingest", "POST", b"cpu_load,hostname=n1 value=2")
+            assert sent.status == 204
             assert own.send_json("/api/jobs/start_job/", write_start(8, at=NOW)).status == 201
             own.service._try("the store", own.service.store.checkpoint)
             reply = own.ask(f"/job?id=c1/7/{NOW - 7200}", "admin")
