@@ -99,6 +99,8 @@ def _init(args: argparse.Namespace) -> int:
     ]
     listed = [one for one in found if one]
     print(f"Cluster {site.cluster}: {', '.join(listed) or 'no source was found here'}")
+    if site.silence:
+        _say(f"sacct is here, but does not answer: {site.silence}. Where it does:  slurm = true")
     print(f"Written: {place}")
     for name, token in tokens.items():
         print(f"Token of {name}, shown once: {token}")
