@@ -92,6 +92,23 @@ def test_each_processor_has_its_events():
     assert nothing.missing == dict.fromkeys(perf.METRICS, "no counters")
 
 
+def test_names_of_events_are_perfs_own():
+    """Each stands in the tables of processors that the installed perf was built with."""
+    program = shutil.which("perf")
+    if program is None:
+        pytest.skip("perf is not installed")
+    with Path(program).open("rb") as file:
+        known = file.read(64 << 20).lower()
+    if b"fp_arith_inst_retired" not in known:
+        pytest.skip("this perf is a wrapper, or has no tables of x86")
+    later = ("umc_cas_cmd",)  # of Linux 6.10
+    kernel = ("uncore_imc/", "instructions", "cycles")  # sysfs has them, or each processor
+    names = {event for count in perf.CHOICES for event, _ in count.events}
+    asked = {name for name in names if not name.startswith((*later, *kernel))}
+    assert len(asked) == 17
+    assert [name for name in sorted(asked) if name.encode() not in known] == []
+
+
 @pytest.mark.parametrize(
     "line",
     ["", "1.0;CPU0;nan;;cycles", "1.0;CPU0;-1;;cycles", "1.0;CPU0;inf;;cycles", "x;CPU0;1;;cycles",
