@@ -43,7 +43,7 @@ RUNS = 9
 
 def write_jobs(root: Path, jobs: int, days: int) -> None:
     """Days of jobs, as checkpoints write them; numbers of one seed."""
-    rng = np.random.default_rng(62)
+    kept, rng = shelf.Folder(root), np.random.default_rng(62)
     each = -(-jobs // days)
     for day in range(days):
         n = min(each, jobs - day * each)
@@ -93,7 +93,7 @@ def write_jobs(root: Path, jobs: int, days: int) -> None:
             }
         ).sort("job_key")
         name = shelf.find_day(FIRST_NS + day * DAY_NS)
-        shelf.write_part(root, shelf.JOBS, "c1", name, 0, frame)
+        kept.write(shelf.name_part(shelf.JOBS, "c1", name, 0), frame)
         keys = frame.get_column("job_key").to_list()
         starts = dict(zip(known["job_key"], start.tolist(), strict=True))
         rows = {
@@ -106,14 +106,15 @@ def write_jobs(root: Path, jobs: int, days: int) -> None:
             "step_ns": [60 * 10**9] * (4 * n),
             "values": (rng.random((4 * n, SAMPLES)) * 50).tolist(),
         }
-        shelf.write_part(root, shelf.COURSES, "c1", name, 0, pl.DataFrame(rows, schema=COURSES))
+        courses = pl.DataFrame(rows, schema=COURSES)
+        kept.write(shelf.name_part(shelf.COURSES, "c1", name, 0), courses)
         found = frame.filter(pl.col("worst_rule").is_not_null())
         problems = dict.fromkeys(PROBLEM_SCHEMA) | {
             "job_key": found.get_column("job_key"),
             "rule": found.get_column("worst_rule"),
         }
         rows = pl.DataFrame(problems).cast(PROBLEM_SCHEMA)
-        shelf.write_part(root, shelf.PROBLEMS, "c1", name, 0, rows)
+        kept.write(shelf.name_part(shelf.PROBLEMS, "c1", name, 0), rows)
 
 
 def time_median(ask: Callable[[], object]) -> float:
@@ -138,11 +139,11 @@ def measure_jobs(root: Path, jobs: int, days: int) -> None:
     search = Search(store)
     bare = duckdb.connect(":memory:")
     bare.execute("SET parquet_metadata_cache=true")
-    files = [str(p) for p in store.list_parts(shelf.JOBS)]
+    files = [store.archive.address(name) for name in store.list_parts(shelf.JOBS)]
     source = f"read_parquet({files!r}, hive_partitioning=true)"
     user = (("user", "user7"),)
     last_month = FIRST_NS + (days - 30) * DAY_NS
-    middle = store.list_parts(shelf.JOBS)[days // 2]
+    middle = store.archive.address(store.list_parts(shelf.JOBS)[days // 2])
     key = pl.read_parquet(middle).item(50, "job_key")
     asked = {
         "the latest 50": (
@@ -179,7 +180,7 @@ def measure_jobs(root: Path, jobs: int, days: int) -> None:
         theirs = time_median(lambda query=query: bare.execute(query).fetchall())
         print(f"{name:<24}{ours:>9.0f}{theirs:>11.0f}")
     page = time_median(lambda: draw_page(store, search, key))
-    courses = [str(p) for p in store.list_parts(shelf.COURSES)]
+    courses = [store.archive.address(name) for name in store.list_parts(shelf.COURSES)]
     theirs = time_median(
         lambda: bare.execute(
             f"SELECT * FROM read_parquet({courses!r}, hive_partitioning=true) WHERE job_key = ?",

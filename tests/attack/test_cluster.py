@@ -22,6 +22,7 @@ import pytest
 from attack.mutate import damage
 from sightline.cluster.access import Rules, Token, hash_token, make_token
 from sightline.cluster.broker import Listener
+from sightline.cluster.bucket import Bucket, Objects
 from sightline.cluster.config import Broker, make_config
 from sightline.cluster.journal import list_files
 from sightline.cluster.notes import Notes
@@ -31,6 +32,7 @@ from sightline.errors import InputError, RequestError, SightlineError
 from support.campaigns import CAMPAIGNS
 from support.cluster_jobs import write_start
 from support.cluster_service import TOKENS, Own, run_service
+from support.object_storage import open_bucket
 from support.remote_writing import write_request
 
 ROUNDS = 3000 if CAMPAIGNS else 60
@@ -613,6 +615,89 @@ def test_damaged_files_of_the_store(tmp_path: Path) -> None:
             with suppress(SightlineError), run_service(tmp_path) as own:
                 assert own.ask("/", "admin").status in (200, 507)
         path.unlink()
+
+
+def test_a_damaged_file_of_jobs_hides_no_other_job(tmp_path: Path) -> None:
+    """All lists were errors where one file of Parquet was damaged."""
+    with run_service(tmp_path) as own:
+        for number in (7, 8):
+            own.send_json("/api/jobs/start_job/", write_start(number, at=NOW - 7200))
+            stopped = {"jobId": number, "cluster": "c1", "stopTime": NOW, "jobState": "completed"}
+            own.send_json("/api/jobs/stop_job/", stopped)
+            own.service.store.checkpoint()
+        first = sorted((tmp_path / "store" / "jobs").rglob("*.parquet"))[0]
+        first.write_bytes(first.read_bytes()[:-100])
+        reply = own.ask("/", "admin")
+        assert (reply.status, b">8<" in reply.body, b">7<" in reply.body) == (200, True, False)
+        own.service.tell_losses()
+        assert ["cannot be read, and the jobs in it" in text for text in own.said] == [True]
+
+
+def test_damaged_objects_of_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may write there: the service says so, and goes on, or does not begin."""
+    rng = random.Random(29)
+    with open_bucket(monkeypatch) as bucket:
+        more = {"bucket": bucket.url}
+        with run_service(tmp_path, **more) as own:
+            own.send_json("/api/jobs/start_job/", write_start(7, at=NOW - 7200))
+            stopped = {"jobId": 7, "cluster": "c1", "stopTime": NOW, "jobState": "completed"}
+            own.send_json("/api/jobs/stop_job/", stopped)
+            own.service.store.checkpoint()
+        for name in bucket.list():
+            whole = bucket.get(name)
+            cut = (
+                b"",
+                b"x",
+                whole[:50],
+                *(damage(whole, rng, whole)[1] for _ in range(20 if CAMPAIGNS else 2)),
+            )
+            for made in cut:
+                bucket.put(name, made)
+                (tmp_path / "store" / "index.duckdb").unlink(missing_ok=True)
+                with suppress(SightlineError), run_service(tmp_path, **more) as own:
+                    for target in ("/", f"/job?id=c1/7/{NOW - 7200}", "/waste"):
+                        assert own.ask(target, "admin").status in (200, 404, 503)
+                    assert own.ask("/nodes", "admin").status == 200
+                with suppress(SightlineError):
+                    Store(tmp_path / f"other {name[:4]}", bucket=bucket.url, take_over=False)
+            bucket.put(name, whole)
+        for name in ("jobs/cluster=../day=2026-01-01/000000000001.parquet", "jobs/x.parquet",
+                     "jobs/cluster=c1/day=2026-01-01/1.parquet", "other/owner"):  # fmt: skip
+            with suppress(Exception):  # some the client refuses
+                bucket.put(name, b"PAR1")
+        with run_service(tmp_path, **more) as own:
+            reply = own.ask("/", "admin")
+            assert (reply.status, b">7<" in reply.body) == (200, True)
+
+
+def test_a_bucket_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes in is kept all the same, and pages say what they cannot show."""
+    with open_bucket(monkeypatch) as bucket, run_service(tmp_path, bucket=bucket.url) as own:
+        own.send_json("/api/jobs/start_job/", write_start(7, at=NOW - 7200))
+        stopped = {"jobId": 7, "cluster": "c1", "stopTime": NOW, "jobState": "completed"}
+        own.send_json("/api/jobs/stop_job/", stopped)
+        own.service.store.checkpoint()
+        assert own.ask("/", "admin").status == 200
+
+        def fail(*_: object, **__: object) -> None:
+            raise OSError("s3://jobs: the network is away")
+
+        with monkeypatch.context() as patch:
+            for name in ("get", "put", "save", "remove", "list"):
+                patch.setattr(Objects, name, fail)
+            patch.setattr(Bucket, "read", fail)
+            sent = own.ask("/write", "ingest", "POST", b"cpu_load,hostname=n1 value=2")
+            assert sent.status == 204
+            assert own.send_json("/api/jobs/start_job/", write_start(8, at=NOW)).status == 201
+            own.service._try("the store", own.service.store.checkpoint)
+            reply = own.ask(f"/job?id=c1/7/{NOW - 7200}", "admin")
+            assert reply.status == 503
+            assert b"network is away" in reply.body
+            for target in ("/", "/nodes", "/waste"):
+                assert own.ask(target, "admin").status == 200
+        assert any("the network is away" in text for text in own.said)
+        own.service.store.checkpoint()
+        assert own.ask(f"/job?id=c1/7/{NOW - 7200}", "admin").status == 200
 
 
 def test_notes_with_a_changed_byte_are_opened_or_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,9 @@ def publish(port: int, messages: list[tuple[str, bytes]], streams: tuple[str, ..
                 await client.publish(subject, data)
         await client.drain()
 
-    asyncio.run(send())
+    # In a thread: a browser's driver leaves its own loop in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, send()).result()
 
 
 @contextlib.contextmanager

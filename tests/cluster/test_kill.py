@@ -23,7 +23,8 @@ import sys, threading, time
 from pathlib import Path
 from sightline.cluster import store as module
 from sightline.cluster.points import PointReader
-module.SCATTERED = 4
+from sightline.cluster import sealing
+sealing.SCATTERED = 4
 kept = module.Store(Path(sys.argv[1]))
 first, now = int(sys.argv[2]), int(sys.argv[3])
 lock = threading.Lock()
@@ -33,7 +34,7 @@ def say(text):
 def write_points():
     reader = PointReader()
     for n in range(first, first + 100_000):
-        line = f"cpu_load,hostname=n1 value={n} {now - 1_000_000 + n}"
+        line = f"cpu_load,hostname=n1 value={n} {now - 10_000_000 + n}"
         kept.write_points(reader.read(line.encode(), "c1", now_ns=now * 10**9))
         say(f"point {n}")
 def write_jobs():
@@ -93,7 +94,7 @@ def test_nothing_that_was_acknowledged_is_lost(tmp_path):
         for line in acknowledged:
             kind, _, text = line.partition(" ")
             if kind == "point":
-                assert points[NOW - 1_000_000 + int(text)] == float(text), line
+                assert points[NOW - 10_000_000 + int(text)] == float(text), line
             elif kind == "start":
                 assert text in ended, line
             else:

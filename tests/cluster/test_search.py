@@ -10,6 +10,7 @@ import pytest
 from sightline.cluster.demo import list_month
 from sightline.cluster.index import Index
 from sightline.cluster.search import SORTS, Search, Wanted
+from sightline.cluster.shelf import Folder
 from sightline.cluster.store import Store
 from sightline.cluster.verdicts import describe
 from sightline.errors import RequestError
@@ -117,7 +118,7 @@ def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path):
         assert search.list_jobs(Wanted())[1] == 5
         search.close()
     place.unlink()
-    Index(tmp_path / "s", "64MB").close()
+    Index(tmp_path / "s", "64MB", Folder(tmp_path / "s")).close()
     store.close()
 
 

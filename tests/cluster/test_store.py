@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sightline.cluster import shelf, store
+from sightline.cluster import sealing, shelf, store
 from sightline.cluster.journal import Gap, Journal, list_files, read_records
 from sightline.cluster.points import PointReader
 from sightline.cluster.search import Search, Wanted
@@ -94,17 +94,17 @@ def test_a_job_begins_and_ends_once(kept):
 def test_a_checkpoint_that_fails_loses_and_doubles_nothing(kept, monkeypatch):
     """Of each step of it: a full disk, then the next one works."""
     wanted = 0
-    for step in ("_write_samples", "_write_jobs", "_join_days", "_commit"):
+    for step in ("write_samples", "write_jobs", "join_days", "write_checkpoint"):
         wanted += 1
         key = start(kept, wanted)
         push(kept, ("n1",), 3, at=wanted * 100)
         stop(kept, wanted)
 
-        def fail(*_: object) -> None:
+        def fail(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-            patch.setattr(kept, step, fail)
+            patch.setattr(sealing, step, fail)
             kept.checkpoint()
         assert kept.find_job(key) is not None
         assert Search(kept).list_jobs(Wanted())[1] == wanted
@@ -120,23 +120,23 @@ def test_files_of_a_checkpoint_that_did_not_end_are_not_read(tmp_path, monkeypat
     start(kept, 1)
     push(kept, ("n1",), 5)
     stop(kept, 1)
-    monkeypatch.setattr(shelf, "remove_later", lambda root, number: 0)  # no time to clean up
+    monkeypatch.setattr(Store, "_remove_later", lambda self: None)  # no time to clean up
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(kept, "_commit", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(kept, "_commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         kept.checkpoint()
-    assert shelf.list_parts(kept.root, shelf.JOBS)
+    assert kept.disk.list_parts(shelf.JOBS)
     kept._guard.close()
     kept._journal.close()
     monkeypatch.undo()
     again = Store(tmp_path / "s")
     assert Search(again).list_jobs(Wanted())[1] == 1
     assert len(read_values(again)) == 5
-    assert not shelf.list_parts(again.root, shelf.JOBS)
+    assert not again.disk.list_parts(shelf.JOBS)
     again.close()
 
 
 def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
-    monkeypatch.setattr(store, "SCATTERED", 3)
+    monkeypatch.setattr(sealing, "SCATTERED", 3)
     for number in range(9):
         start(kept, number)
         stop(kept, number)
@@ -144,12 +144,12 @@ def test_many_small_files_of_a_day_become_one(kept, monkeypatch):
         assert Search(kept).list_jobs(Wanted())[1] == number + 1
     assert len(kept.list_parts(shelf.JOBS)) <= 4
     kept.checkpoint()
-    assert len(shelf.list_parts(kept.root, shelf.JOBS)) <= 4  # what was replaced is gone
+    assert len(kept.disk.list_parts(shelf.JOBS)) <= 4  # what was replaced is gone
 
 
 def test_a_kill_before_replaced_files_are_removed_counts_no_job_twice(kept, monkeypatch, tmp_path):
     """Each checkpoint as a kill leaves it right behind its commit, with all files still there."""
-    monkeypatch.setattr(store, "SCATTERED", 3)
+    monkeypatch.setattr(sealing, "SCATTERED", 3)
     drop, killed = Journal.drop, []
 
     def copy_and_drop(journal: Journal, number: int) -> None:
@@ -272,7 +272,7 @@ def test_a_checkpoint_that_fails_gives_no_number_twice(tmp_path, monkeypatch):
     push(kept, ("n1", "n2"), 1)
     kept.checkpoint()
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:

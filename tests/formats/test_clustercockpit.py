@@ -187,6 +187,23 @@ def test_a_cluster_without_a_name(tmp_path: Path) -> None:
     assert caught.value.why == "the cluster that it describes has no name"
 
 
+def test_parts_of_a_cluster_are_no_damage(tmp_path: Path) -> None:
+    """Its `nodes` were taken for the end of `numNodes`: whole archives were said to be damaged."""
+    part = {"name": "main", "nodes": "n[01-64]", "processorType": "Intel", "socketsPerNode": 2,
+            "coresPerSocket": 20, "threadsPerCore": 1, "topology": {"node": [0, 1]}}  # fmt: skip
+    write_archive(tmp_path)
+    place = tmp_path / "c1/cluster.json"
+    place.write_text(json.dumps({**CLUSTER, "subClusters": [part, {**part, "name": "spr"}]}))
+    for path in (tmp_path, place):
+        assert open_path(path).table("quality").filter(pl.col("kind") != "info").is_empty()
+
+
+@pytest.mark.corpus
+def test_real_archives_have_no_damage() -> None:
+    place = CORPUS / "clustercockpit/ClusterCockpit__cc-backend/archive/testdata/archive"
+    assert open_path(place).table("quality").is_empty()
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     "path", list_recordings("slurm/**/*", "clustercockpit/**/*"), ids=name_recording

@@ -92,6 +92,7 @@ def run_service(folder: Path, **more: Any) -> Iterator[Own]:
     config = Config(
         "c1", folder / "store", port=0, rules=more.pop("rules", make_rules()),
         tracing=more.pop("tracing", Tracing()), telling=more.pop("telling", Telling()),
+        bucket=more.pop("bucket", ""),
     )  # fmt: skip
     report = more.pop("make_report", lambda recording, target: target.write_bytes(b"<p>a report"))
     service = ClusterService(config, said.append, report, **more)

@@ -16,8 +16,8 @@ from sightline.cluster.store import Keeping
 from sightline.errors import InputError, RequestError
 
 _KEYS = {
-    "": {"cluster", "store", "listen", "names", "certificate", "key", "plain", "keep", "units",
-         "access", "sources", "trace", "oidc", "nats",
+    "": {"cluster", "store", "bucket", "listen", "names", "certificate", "key", "plain", "keep",
+         "units", "access", "sources", "trace", "oidc", "nats",
          "tell"},
     "keep": {"samples_days", "jobs_days"},
     "access": {"tokens", "header", "proxies", "roles", "projects"},
@@ -29,6 +29,7 @@ _KEYS = {
     "oidc": {"issuer", "client_id", "client_secret_file", "claim", "redirect"},
 }  # fmt: skip
 BUCKET = "s3://"
+_BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,62}(?:/[A-Za-z0-9._=-]{1,255})*/?")
 # https://docs.nats.io/nats-concepts/subjects: tokens between dots, * for one and > for the rest.
 _SUBJECT = re.compile(r"(?:[A-Za-z0-9_-]{1,64}|\*)(?:\.(?:[A-Za-z0-9_-]{1,64}|\*)){0,15}(?:\.>)?")
 _DURABLE = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -113,6 +114,7 @@ class Config:
     provider: Provider | None = None
     broker: Broker | None = None
     telling: Telling = field(default_factory=Telling)
+    bucket: str = ""  # where the jobs lie in object storage; empty: in the store's folder
 
 
 def read_config(path: Path) -> Config:
@@ -161,7 +163,16 @@ def make_config(held: Mapping[str, Any], folder: Path) -> Config:
         _read_provider(_table(held, "oidc"), folder) if "oidc" in held else None,
         _read_broker(_table(held, "nats"), folder, held) if "nats" in held else None,
         _read_telling(_table(held, "tell")),
+        _read_bucket(held),
     )
+
+
+def _read_bucket(held: Mapping[str, Any]) -> str:
+    """Where the jobs lie in object storage; empty: in the store's folder."""
+    url = _text(held, "bucket", "")
+    if url and not _BUCKET.fullmatch(url):
+        raise RequestError("`bucket` is  s3://BUCKET/FOLDER", why="other signs are none of a name")
+    return url.rstrip("/")
 
 
 def read_address(text: str) -> tuple[str, int]:

@@ -10,9 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sightline.cluster.bucket import Objects
+from sightline.cluster.cockpit_bucket import batch_jobs, bring_jobs, list_archive, name_key
 from sightline.cluster.config import BUCKET, Sources
 from sightline.cluster.documents import is_key, make_key
 from sightline.cluster.names import is_cluster
@@ -44,6 +47,7 @@ class Feeds:
         self._add_series = add_series
         self._since = time.time() - _FIRST_S
         self._seen: dict[str, int] = {}
+        self._stamps: dict[str, str] = {}
 
     def read(self, failed: Callable[[str], None]) -> int:
         """Read all sources once; how many jobs are new. `failed` is told what could not be."""
@@ -51,7 +55,7 @@ class Feeds:
         for path in self._sources.clustercockpit:
             try:
                 if path.startswith(BUCKET):
-                    added += self._read_bucket(path)
+                    added += self._read_bucket(path, failed)
                     continue
                 changed = _stamp(Path(path))
                 if self._seen.get(path) != changed:
@@ -68,27 +72,36 @@ class Feeds:
                 failed(f"sacct: {error}")
         return added
 
-    def _read_bucket(self, url: str) -> int:
-        """An archive in Parquet in object storage: each file that is new, or has grown.
-
-        Keys, region and endpoint are those of the environment (AWS_ACCESS_KEY_ID, ...), as Polars
-        and other tools read them.
-        """
-        import polars as pl
-
-        files = f"{url.rstrip('/')}/**/cc-archive-*.parquet"
-        paths = pl.scan_parquet(files, include_file_paths="file").select("file")
-        counts = paths.group_by("file").len().sort("file").collect()
+    def _read_bucket(self, url: str, failed: Callable[[str], None]) -> int:
+        """An archive in object storage: each job and file that is new, or has grown."""
+        objects = Objects(url)
+        found = list_archive(objects)
+        now = datetime.now(UTC)
+        jobs = {
+            folder: job
+            for folder, job in found.jobs.items()
+            if job.is_whole(now) and f"{url}/{folder}" not in self._seen
+        }
+        kept = self._store.list_known(name_key(job) for job in jobs.values())
+        new = [job for job in jobs.values() if name_key(job) not in kept]
         added = 0
-        for name, rows in counts.iter_rows():
-            if self._seen.get(name) == rows:
-                continue
-            with tempfile.TemporaryDirectory(prefix="sightline-cluster-") as folder:
-                target = Path(folder) / "cc-archive-0.parquet"
-                pl.scan_parquet(name, glob=False).sink_parquet(target)
-                added += self._take(_open([str(target)]))
-            self._seen[name] = rows
+        for batch in batch_jobs(new):
+            added += self._take_files(partial(bring_jobs, objects, batch, ()))
+        self._seen.update({f"{url}/{folder}": 0 for folder in jobs})
+        for name, stamp in found.parquet.items():
+            if self._stamps.get(f"{url}/{name}") != stamp:
+                added += self._take_files(partial(_save, objects, name))
+                self._stamps[f"{url}/{name}"] = stamp
+        for name in found.too_large:
+            if self._stamps.get(f"{url}/{name}") is None:
+                failed(f"{url}: {name} is left out: it is too large")
+                self._stamps[f"{url}/{name}"] = ""
         return added
+
+    def _take_files(self, bring: Callable[[Path], None]) -> int:
+        with tempfile.TemporaryDirectory(prefix="sightline-cluster-") as folder:
+            bring(Path(folder))
+            return self._take(_open([folder]))
 
     def _read_accounting(self) -> int:
         folder = Path(tempfile.mkdtemp(prefix="sightline-cluster-"))
@@ -128,6 +141,12 @@ def read_limits(paths: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Mapping
 
 def _open(paths: list[str]) -> Any:
     return open_session(paths, options=ImportOptions(keep_identity=True), same_job=True)
+
+
+def _save(objects: Objects, name: str, folder: Path) -> None:
+    target = folder / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    objects.save(name, target)
 
 
 def _stamp(path: Path) -> int:

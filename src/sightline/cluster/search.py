@@ -99,7 +99,7 @@ class Search:
     def __init__(self, store: Store, running: Running | None = None, memory: str = "512MB") -> None:
         """Raises RequestError where DuckDB is not installed."""
         self._store = store
-        self._index = Index(store.root, memory)
+        self._index = Index(store.root, memory, store.archive)
         self._lock = threading.Lock()
         self._running = running or Running(store)
         self._seen: tuple[int, int] | None = None
@@ -204,6 +204,12 @@ class Search:
         with self._asking() as ask:
             return ask(query, values)
 
+    def _tell_damaged(self) -> None:
+        for name, why in self._index.damaged.items():
+            text = f"{name} cannot be read, and the jobs in it are not shown: {why}"
+            if text not in self._store.losses:
+                self._store.losses.append(text)
+
     @contextlib.contextmanager
     def _asking(self) -> Iterator[Callable[[str, Sequence[Any]], list[Row]]]:
         """A function that asks, of one state of the tables for as long as the block lasts."""
@@ -211,8 +217,14 @@ class Search:
             seen = (self._store.changes, self._running.version)
             if self._seen != seen:
                 changes, files, live = self._store.list_all()
-                self._index.update(files, self._running.list_rows(live))
-                self._seen = (changes, seen[1])
+                try:
+                    self._index.update(files, self._running.list_rows(live))
+                    self._seen = (changes, seen[1])
+                    self._tell_damaged()
+                except OSError:
+                    if self._seen is None:
+                        raise
+                    # A bucket is away: what is known of it stands until it is there again.
             cursor = self._index.begin()
         try:
             yield lambda query, values: _fetch(cursor, query, values)

@@ -16,6 +16,7 @@ from sightline.cluster.access import make_token
 from sightline.cluster.names import is_cluster
 
 _TIMEOUT_S = 3.0
+_SACCT_S = 30.0  # a large slurmdbd takes seconds
 # Where cc-backend's documentation installs it, and Debian's package of Prometheus listens.
 _ARCHIVES = ("/opt/monitoring/cc-backend/var/job-archive", "/var/lib/cc-backend/job-archive")
 _PROMETHEUS = "http://127.0.0.1:9090"
@@ -23,27 +24,46 @@ _PROMETHEUS = "http://127.0.0.1:9090"
 
 @dataclass(frozen=True)
 class Site:
-    """What was found: a name of the cluster, Slurm, archives, an address of Prometheus."""
+    """What was found: a name of the cluster, Slurm, archives, an address of Prometheus.
+
+    `silence` is why a sacct that is there does not answer.
+    """
 
     cluster: str
     slurm: bool
     archives: tuple[str, ...]
     prometheus: str
+    silence: str = ""
 
 
 def find_site(environment: Mapping[str, str] | None = None) -> Site:
     """Look: programs of the PATH, usual places, two variables; nothing is changed."""
     env = os.environ if environment is None else environment
-    slurm = shutil.which("sacct", path=env.get("PATH")) is not None
+    sacct = shutil.which("sacct", path=env.get("PATH"))
+    silence = _ask_sacct(sacct, env) if sacct is not None else ""
     asked = [env["SIGHTLINE_ARCHIVE"]] if env.get("SIGHTLINE_ARCHIVE") else []
     archives = [p for p in (*asked, *_ARCHIVES) if (Path(p) / "version.txt").is_file()]
     address = env.get("PROMETHEUS_URL", _PROMETHEUS)
     return Site(
         _ask_name(env) or _name_host(),
-        slurm,
+        sacct is not None and not silence,
         tuple(dict.fromkeys(archives)),
         address if _answers(f"{address}/-/ready") else "",
+        silence,
     )
+
+
+def _ask_sacct(program: str, env: Mapping[str, str]) -> str:
+    """Why accounting does not answer: its last line; empty where it does."""
+    command = [program, "--noheader", "--allocations", "--starttime", "now-1minutes"]
+    try:
+        done = subprocess.run(  # noqa: S603  # a program of the PATH
+            command, capture_output=True, timeout=_SACCT_S, check=False, env=dict(env)
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return (said[-1][:200] if said else "it failed") if done.returncode else ""
 
 
 def _ask_name(env: Mapping[str, str]) -> str:
@@ -93,6 +113,7 @@ def write_config(site: Site) -> tuple[str, dict[str, str]]:
 # The service of a cluster's jobs:  sightline cluster serve cluster.toml   (docs/cluster.md)
 cluster = {_quote(site.cluster)}
 store = "store"              # a folder; jobs and samples are kept here
+# bucket = "s3://BUCKET/FOLDER"   # jobs in object storage instead, with keys in the environment
 listen = "127.0.0.1:8270"    # behind a reverse proxy, or with  certificate = …  and  key = …
 
 [keep]
@@ -101,7 +122,7 @@ jobs_days = 0                # 0: forever
 
 [sources]
 slurm = {str(site.slurm).lower()}                # ask sacct each five minutes
-clustercockpit = [{archives}]  # folders of job archives
+clustercockpit = [{archives}]  # folders of job archives, or "s3://BUCKET/FOLDER"
 prometheus = {_quote(site.prometheus)}              # figures over time of the jobs of sacct
 limits = []                  # files cluster.json: what is normal on a node
 

@@ -6,6 +6,8 @@ log up to there. After a kill at any moment the last checkpoint and the log behi
 is to know. One process has a store at a time.
 
     FOLDER/journal/*.wal  checkpoint  samples/ jobs/ problems/ courses/  (shelf.py)
+
+Where a bucket is configured, the last three lie there (bucket.py).
 """
 
 from __future__ import annotations
@@ -16,20 +18,18 @@ import itertools
 import json
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgpack
 import numpy as np
 import polars as pl
 
-from sightline.cluster import shelf
-from sightline.cluster.courses import SCHEMA as COURSE_SCHEMA
-from sightline.cluster.courses import list_courses, make_job, make_uses, read_uses
+from sightline.cluster import sealing, shelf
+from sightline.cluster.bucket import Bucket
+from sightline.cluster.courses import make_job, make_uses, read_uses
 from sightline.cluster.documents import (
     Known,
     decode_known,
@@ -38,15 +38,8 @@ from sightline.cluster.documents import (
     read_stop,
     split_key,
 )
-from sightline.cluster.journal import (
-    Gap,
-    Journal,
-    keep_gaps,
-    list_files,
-    read_records,
-    sync_file,
-    sync_folder,
-)
+from sightline.cluster.holding import check_owner, join_bucket, refuse_without
+from sightline.cluster.journal import Gap, Journal, keep_gaps, list_files, read_records
 from sightline.cluster.live import (
     Samples,
     SeriesTable,
@@ -58,16 +51,12 @@ from sightline.cluster.live import (
 from sightline.cluster.lost_jobs import STATE, list_lost
 from sightline.cluster.names import Series, is_cluster
 from sightline.cluster.points import Batch
-from sightline.cluster.verdicts import JOB_SCHEMA, PROBLEM_SCHEMA, describe
 from sightline.core.units import format_several
-from sightline.core.whole_file import write_whole
 from sightline.errors import InputError, RequestError
 from sightline.subjects.jobs.job import Job, contradicts_limits
 
 _SERIES, _POINTS, _START, _END = b"S", b"P", b"J", b"E"
-_CHECKPOINT, _LOCK, _JOURNAL = "checkpoint", "lock", "journal"
-_VERSION = 1
-_DAY_NS = 86_400 * 10**9
+_LOCK, _JOURNAL = "lock", "journal"
 # Ours: 200 MB of memory; ten minutes of 100,000 series at one sample in 10 s are 6 million.
 MOST_LIVE = 10_000_000
 # What is refused: checkpoints fail, as on a full disk.
@@ -78,7 +67,7 @@ MOST_SERIES = 2_000_000
 MOST_JOBS, MOST_JOB_BYTES = 200_000, 1 << 30
 MOST_ENDED = 20_000  # that wait for a checkpoint
 _IDLE_DAYS = 400  # how long a series without a sample is known where samples are kept for ever
-SCATTERED = 24  # files of a day before they become one
+_DAYS_KNOWN = 32  # of which the keys of jobs are in memory
 _BATCH = 2_000  # jobs whose series are in memory at once while they are written
 
 
@@ -105,9 +94,18 @@ class Store:
     """A folder with jobs and samples. May be used by several threads."""
 
     def __init__(
-        self, root: Path, keeping: Keeping | None = None, limits: LimitsOf | None = None
+        self,
+        root: Path,
+        keeping: Keeping | None = None,
+        limits: LimitsOf | None = None,
+        *,
+        bucket: str = "",
+        take_over: bool = False,
     ) -> None:
-        """Open or make it, and read what a kill left in the log. Raises InputError, OSError."""
+        """Open or make it, and read what a kill left in the log. Raises InputError, OSError.
+
+        Jobs lie in `bucket` where there is one; `take_over` is another store's, which is gone.
+        """
         self.root, self.keeping = root, keeping or Keeping()
         self._limits: LimitsOf = limits or (lambda row: {})
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -123,6 +121,15 @@ class Store:
                 hint="A folder has one service at a time:  sightline cluster serve",
             ) from None
         try:
+            self.disk = shelf.Folder(root)
+            self.archive: shelf.Shelf = self.disk
+            self._bucket: Bucket | None = None
+            self._name = ""  # of this store, in the bucket
+            if bucket:
+                self._bucket, self._name = join_bucket(root, bucket, take_over=take_over)
+                self.archive = self._bucket
+            else:
+                refuse_without(root)
             self._open()
         except BaseException:
             self._guard.close()
@@ -131,12 +138,14 @@ class Store:
     def _open(self) -> None:
         self.changes = 0  # counts what changed which jobs there are
         self._dropped: set[str] = set()
+        # Of days that were asked for: their files, and the keys of the jobs in them.
+        self._keys: dict[tuple[str, str], tuple[list[str], set[str]]] = {}
         self._samples = Samples()
         self._older: Samples | None = None  # what a checkpoint is writing
         self._ended: dict[str, Known] = {}
         self.losses: list[str] = []  # what of the log could not be read, as sentences
+        self._committed = 0
         held = self._read_checkpoint()
-        self._committed: int = held["number"]
         known = (Series(*row) if row is not None else None for row in held["series"])
         self._series = SeriesTable(known, held.get("seen", ()), int(time.time()))
         self._running: dict[str, Known] = {}
@@ -264,21 +273,25 @@ class Store:
         with self._lock:
             return [*self._running.values(), *self._ended.values()]
 
-    def list_parts(self, kind: str, cluster: str = "*", day: str = "*") -> list[Path]:
+    def list_parts(self, kind: str, cluster: str = "", day: str = "") -> list[str]:
         """The Parquet files of a kind that count: of no checkpoint that is being written."""
         with self._lock:
             dropped, last = set(self._dropped), self._committed
-        found = shelf.list_parts(self.root, kind, cluster, day)
-        return [
-            path
-            for path in found
-            if int(path.stem) <= last and str(path.relative_to(self.root)) not in dropped
-        ]
+        found = self._shelf_of(kind).list_parts(kind, cluster, day)
+        return shelf.list_counted(found, last, dropped)
 
-    def list_all(self) -> tuple[int, list[Path], list[Known]]:
+    def list_all(self) -> tuple[int, list[str], list[Known]]:
         """The number of `changes`, the files of jobs, and those in memory: all of one moment."""
         with self._lock:
             return self.changes, self.list_parts(shelf.JOBS), self.list_live()
+
+    def list_known(self, keys: Iterable[str]) -> set[str]:
+        """Those of some keys of which there is a job. Raises OSError."""
+        wanted = {key for key in keys if is_key(key)}
+        days = {(split_key(key)[0], shelf.find_day(split_key(key)[2])) for key in wanted}
+        with self._lock:
+            there = self._running.keys() | self._ended.keys()
+        return wanted & (there | self._list_kept(days))
 
     def find_job(self, key: str) -> Job | None:
         """A job with all of its metrics; None where there is none of this key."""
@@ -301,15 +314,14 @@ class Store:
         columns = [np.concatenate([part[n] for part in parts]) for n in range(3)]
         frames = [make_frame(self._series, *columns)] if len(columns[0]) else []
         files = [
-            path
-            for day in shelf.list_days(self.root, shelf.SAMPLES, cluster, first_ns, last_ns)
-            for path in self.list_parts(shelf.SAMPLES, cluster, day)
+            name
+            for day in self.disk.list_days(shelf.SAMPLES, cluster, first_ns, last_ns)
+            for name in self.list_parts(shelf.SAMPLES, cluster, day)
         ]
         if files:
-            kept = shelf.scan_parts(files).filter(
-                pl.col("host").is_in(list(hosts)), pl.col("time_ns").is_between(first_ns, last_ns)
-            )
-            frames.insert(0, kept.collect())
+            wanted = pl.col("host").is_in(list(hosts))
+            wanted &= pl.col("time_ns").is_between(first_ns, last_ns)
+            frames.insert(0, self.disk.read(files, wanted))
         if not frames:
             return empty_frame()
         keys = ["host", "metric", "scope", "element", "time_ns"]
@@ -332,17 +344,20 @@ class Store:
                 running = [known.encode() for known in self._running.values()]
                 series, seen = list(self._series.rows), self._series.list_seen()
             try:
-                self._write_samples(number)
-                self._write_jobs(number, ended, more or {})
-                dropped = self._join_days(number)
+                self._remove_later()  # what a bucket that was away could not remove
+                sealing.write_samples(self.disk, self._series, self._older, number)
+                sealing.write_jobs(self.archive, number, {**(more or {}), **ended}, self._assemble)
+                dropped = sealing.join_days(self.archive, number, self._dropped)
                 # What the last one replaced is removed below: until then it must not count again.
-                self._commit(number, (series, seen), running, [*dropped, *self._dropped])
+                gone = [*dropped, *self._dropped]
+                self._commit(number, series=series, seen=seen, running=running, dropped=gone)
             except BaseException:
                 with self._lock:  # nothing is lost: all of it is in the log, and in memory
                     older, self._older = self._older, None
                     if older is not None and older.count:
                         self._samples.add(*older.columns())
-                shelf.remove_later(self.root, self._committed)
+                with contextlib.suppress(OSError):  # the next one does
+                    self._remove_later()
                 raise
             with self._lock:
                 self._committed, self._older = number, None
@@ -352,8 +367,7 @@ class Store:
                 old, self._dropped = self._dropped, set(dropped)
                 self.changes += 1
             self._journal.drop(number)
-            for name in old:
-                (self.root / name).unlink(missing_ok=True)
+            self.archive.remove(old)
 
     def drop_old(self, now_ns: int | None = None) -> int:
         """Remove the days that are kept no longer; how many there were."""
@@ -365,7 +379,8 @@ class Store:
                     self.keeping.samples_days if kind == shelf.SAMPLES else self.keeping.jobs_days
                 )
                 if days:
-                    removed += shelf.remove_old(self.root, kind, today - timedelta(days=days))
+                    before = today - timedelta(days=days)
+                    removed += self._shelf_of(kind).remove_old(kind, before)
         with self._lock:
             self.changes += 1
         return removed
@@ -381,19 +396,34 @@ class Store:
 
     def _read_checkpoint(self) -> dict[str, Any]:
         """The last one; files of none are removed."""
-        place = self.root / _CHECKPOINT
+        place = self.root / sealing.CHECKPOINT
         held: dict[str, Any] = {"number": 0, "series": [], "running": [], "dropped": []}
         if place.is_file():
-            data = place.read_bytes()
-            if data[:4] != _check(data[4:]):
-                raise InputError(f"{place} is damaged", hint="Take it, and the log, from a copy.")
-            held = msgpack.unpackb(data[4:])
-            if held["version"] != _VERSION:
-                raise InputError(f"{self.root} is of another version of sightline")
-        shelf.remove_later(self.root, held["number"])
-        for name in held["dropped"]:
-            (self.root / name).unlink(missing_ok=True)
+            held = sealing.unpack_checkpoint(place.read_bytes(), str(place))
+        self._committed = held["number"]
+        self._remove_later()
+        self.archive.remove(held["dropped"])
         return held
+
+    def _shelf_of(self, kind: str) -> shelf.Shelf:
+        return self.archive if kind in shelf.OF_JOBS else self.disk
+
+    def _remove_later(self) -> None:
+        """Files of a checkpoint that did not end, before another is written. Raises OSError."""
+        if self._bucket is not None:
+            check_owner(self._bucket, self._name)
+            self._bucket.remove_later(self._committed)
+        self.disk.remove_later(self._committed)
+
+    def _commit(self, number: int, **held: Any) -> None:
+        """From now on the files of this number count."""
+        data = sealing.pack_checkpoint({"number": number, **held})
+        if self._bucket is not None:
+            check_owner(self._bucket, self._name)
+        sealing.write_checkpoint(self.root, data)
+        if self._bucket is not None:
+            with contextlib.suppress(OSError):  # a copy: the next one is newer
+                self._bucket.write_checkpoint(data)
 
     def _recover(self) -> Journal:
         """Read the log behind the checkpoint; the log to go on with."""
@@ -478,7 +508,7 @@ class Store:
         files = self.list_parts(shelf.JOBS, cluster, day)
         if not files:
             return None
-        rows = shelf.scan_parts(files).filter(pl.col("job_key") == key).collect()
+        rows = self.archive.read(files, pl.col("job_key") == key)
         if rows.is_empty():
             return None
         row = {**rows.row(0, named=True), "cluster": cluster}
@@ -486,99 +516,28 @@ class Store:
         uses = {}
         files = self.list_parts(shelf.COURSES, cluster, day)
         if files:
-            uses = read_uses(shelf.scan_parts(files).filter(pl.col("job_key") == key).collect())
+            uses = read_uses(self.archive.read(files, pl.col("job_key") == key))
         about = {"rank": 0, "recording_id": 0, "job_row_id": 0, **row}
         return self._judge_by_limits(Job(about, nodes, uses, {}))
 
     def _is_kept(self, key: str) -> bool:
         cluster, _, start = split_key(key)
-        return key in self._list_kept({(cluster, shelf.find_day(start))})
+        # A job that begins while the bucket is away is taken: it is hardly one that ended.
+        with contextlib.suppress(OSError):
+            return key in self._list_kept({(cluster, shelf.find_day(start))})
+        return False
 
     def _list_kept(self, days: set[tuple[str, str]]) -> set[str]:
-        files = [path for day in sorted(days) for path in self.list_parts(shelf.JOBS, *day)]
-        if not files:
-            return set()
-        return set(shelf.scan_parts(files).select("job_key").collect().get_column("job_key"))
-
-    def _write_samples(self, number: int) -> None:
-        older = self._older
-        if older is None or not older.count:
-            return
-        numbers, times, values = older.columns()
-        rows = list(self._series.rows)
-        clusters = {c: n for n, c in enumerate({row.cluster for row in rows if row is not None})}
-        known = [-1 if row is None else clusters[row.cluster] for row in rows]
-        of = np.array(known, np.int32)[numbers]
-        days = times // _DAY_NS
-        for name, code in clusters.items():
-            for day in np.unique(days[of == code]).tolist():
-                keep = (of == code) & (days == day)
-                frame = make_frame(self._series, numbers[keep], times[keep], values[keep])
-                where = shelf.find_day(day * _DAY_NS)
-                shelf.write_part(self.root, shelf.SAMPLES, name, where, number, frame)
-
-    def _write_jobs(self, number: int, ended: Mapping[str, Known], more: Mapping[str, Job]) -> None:
-        places: dict[tuple[str, str], list[tuple[str, Known | Job]]] = {}
-        jobs: dict[str, Known | Job] = {**more, **ended}
-        for key, one in jobs.items():
-            cluster, _, start = split_key(key)
-            places.setdefault((cluster, shelf.find_day(start)), []).append((key, one))
-        for (cluster, day), own in places.items():
-            rows, problems, courses = [], [], []
-            for key, one in sorted(own, key=lambda pair: pair[0]):
-                job = self._assemble(one) if isinstance(one, Known) else one
-                made, said = describe(key, job)
-                rows.append(made)
-                problems += said
-                courses += list_courses(key, job)
-            made_of: tuple[tuple[str, list[Any], dict[str, Any]], ...] = (
-                (shelf.JOBS, rows, JOB_SCHEMA),
-                (shelf.PROBLEMS, problems, PROBLEM_SCHEMA),
-                (shelf.COURSES, courses, dict(COURSE_SCHEMA)),
-            )
-            for kind, found, schema in made_of:
-                if found:
-                    frame = pl.DataFrame(found, schema=schema, orient="row")
-                    shelf.write_part(self.root, kind, cluster, day, number, frame)
-
-    def _join_days(self, number: int) -> list[str]:
-        """One file instead of many, of days of jobs that have many; what it replaces."""
-        replaced: list[str] = []
-        for kind in (shelf.JOBS, shelf.PROBLEMS, shelf.COURSES):
-            for cluster, day, files in shelf.find_scattered(self.root, kind, SCATTERED):
-                counted = [p for p in files if str(p.relative_to(self.root)) not in self._dropped]
-                if len(counted) <= SCATTERED:
-                    continue
-                whole = shelf.scan_parts(counted).collect().sort("job_key", maintain_order=True)
-                own = shelf.place_of(self.root, kind, cluster, day) / f"{number:012d}.parquet"
-                # Not over the file that this checkpoint wrote: what is joined is counted once.
-                shelf.write_part(self.root, kind, cluster, day, number, whole)
-                replaced += [str(p.relative_to(self.root)) for p in counted if p != own]
-        return replaced
-
-    def _commit(
-        self,
-        number: int,
-        series: tuple[list[Series | None], list[int]],
-        running: list[bytes],
-        dropped: list[str],
-    ) -> None:
-        held = {
-            "version": _VERSION,
-            "number": number,
-            "series": series[0],
-            "seen": series[1],
-            "running": running,
-            "dropped": dropped,
-        }
-        place = self.root / _CHECKPOINT
-        part = self.root / f"{_CHECKPOINT}.new"
-        data = msgpack.packb(held)
-        write_whole(part, _check(data) + data)
-        sync_file(part)
-        part.replace(place)
-        sync_folder(self.root)
-
-
-def _check(data: bytes) -> bytes:
-    return zlib.crc32(data).to_bytes(4, "little")
+        """The keys of all jobs of some days. Raises OSError."""
+        found: set[str] = set()
+        for day in sorted(days):
+            files = self.list_parts(shelf.JOBS, *day)
+            held = self._keys.get(day)
+            if held is None or held[0] != files:
+                rows = self.archive.read(files, columns=["job_key"]) if files else pl.DataFrame()
+                held = files, set(rows.get_column("job_key")) if files else set()
+                while len(self._keys) >= _DAYS_KNOWN:
+                    self._keys.pop(next(iter(self._keys)), None)
+                self._keys[day] = held
+            found |= held[1]
+        return found

@@ -42,7 +42,7 @@ class Metric(NamedTuple):
 
 _SUFFIXES = {
     "W": "_w", "J": "_j", "MHz": "_mhz", "bytes": "_bytes", "%": "_pct", "C": "_c", "ns": "_ns",
-    "bytes/s": "_bytes_per_s", "1/s": "_per_s",
+    "bytes/s": "_bytes_per_s", "1/s": "_per_s", "flop/s": "_flop_per_s",
 }  # fmt: skip
 
 
@@ -156,6 +156,11 @@ _LISTED = (
     Metric("CPU waiting for I/O", "%", "all CPUs, time idle with I/O under way"),
     Metric("load", "", "runnable and uninterruptible tasks, mean of a minute"),
     Metric("CPUs", "", "logical CPUs"),
+    Metric("FLOP rate", "flop/s", "operations on floating-point numbers, of any precision"),
+    Metric("FLOP rate, double precision", "flop/s", "operations on numbers of 64 bits"),
+    Metric("FLOP rate, single precision", "flop/s", "operations on numbers of 32 bits"),
+    Metric("memory bandwidth", "bytes/s", "the host's memory, read and written"),
+    Metric("instructions per cycle", "", "instructions of a cycle in which a CPU was not idle"),
     Metric("host memory used", "bytes", "total less available"),
     Metric("host memory total", "bytes", "all memory"),
     Metric("swap used", "bytes", "swapped out"),

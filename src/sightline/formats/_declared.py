@@ -83,7 +83,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a folder with cluster.json and a meta.json of each job',
         suffixes=(),
-        version=5,
+        version=6,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
         find_folders=_find_folders_by('clustercockpit'),
         anchors=('meta.json', 'data.json', 'data.json.gz', 'data.json.zst'),
@@ -105,7 +105,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
         suffixes=('.json', '.input'),
-        version=5,
+        version=6,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
     ),
     Importer(

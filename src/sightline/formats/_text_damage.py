@@ -267,9 +267,11 @@ def _count_common(one: str, other: str) -> int:
     return next((n for n in range(length) if one[n] != other[n]), length)
 
 
-def note_misspelt_keys(document: Any, known: frozenset[str]) -> list[Quality]:
+def note_misspelt_keys(
+    document: Any, known: frozenset[str], real: frozenset[str] = frozenset()
+) -> list[Quality]:
     """The note on keys of a document that are nearly the tool's (count_misspelt_keys)."""
-    return note_names(count_misspelt_keys(document, known))
+    return note_names(count_misspelt_keys(document, known, real))
 
 
 def note_names(count: int) -> list[Quality]:
@@ -280,8 +282,12 @@ def note_names(count: int) -> list[Quality]:
     return [Quality("damaged_names", "warning", text, count)]
 
 
-def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
+def count_misspelt_keys(
+    document: Any, known: frozenset[str], real: frozenset[str] = frozenset()
+) -> int:
     """How many keys are nearly a known one, in objects that lack that.
+
+    `real` are the tool's, too, and look like a part of a known one.
 
     Objects that stand at the same place of others are looked at together: most are alike.
     """
@@ -291,7 +297,7 @@ def count_misspelt_keys(document: Any, known: frozenset[str]) -> int:
         values = waiting.pop()
         objects = [value for value in values if isinstance(value, dict)]
         shapes = Counter(map(tuple, objects))
-        count += sum(times * _count_in_shape(keys, known) for keys, times in shapes.items())
+        count += sum(times * _count_in_shape(keys, known, real) for keys, times in shapes.items())
         count += _count_unlike(shapes, known)
         examples = dict(zip(map(tuple, objects), objects, strict=True)).values()
         held = {key for one in examples for key, value in one.items() if _holds_names(value)}
@@ -341,10 +347,11 @@ def _holds_names(value: Any) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _count_in_shape(keys: tuple[str, ...], known: frozenset[str]) -> int:
+def _count_in_shape(keys: tuple[str, ...], known: frozenset[str], real: frozenset[str]) -> int:
     """The same of one object's keys: most objects of a document have the same."""
     searched = [key for key in known.difference(keys) if len(key) >= _LEAST_KEY]
-    return count_misspelt([key for key in keys if key not in known], searched, known)
+    odd = [key for key in keys if key not in known and key not in real]
+    return count_misspelt(odd, searched, known)
 
 
 def count_misspelt(

@@ -58,6 +58,22 @@ def test_the_demo_is_there_in_ten_seconds(tmp_path):
         assert end(child) == 0
 
 
+def test_a_sacct_that_does_not_answer_is_no_source(tmp_path, monkeypatch):
+    """It was written down as one, and each five minutes failed."""
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    (fake / "sacct").write_text("#!/bin/sh\necho 'sacct: error: no slurmdbd' >&2\nexit 1\n")
+    (fake / "sacct").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake}:{os.environ['PATH']}")
+    monkeypatch.setenv("PROMETHEUS_URL", "http://127.0.0.1:1")
+    place = tmp_path / "cluster.toml"
+    done = sightline("cluster", "init", str(place))
+    assert done.code == 0
+    assert "no source was found here" in done.out
+    assert "does not answer: sacct: error: no slurmdbd" in done.err
+    assert read_config(place).sources.slurm is False
+
+
 def test_a_site_is_found_and_served(tmp_path, monkeypatch):
     """A scheduler that answers, its jobs on the pages, and a token that was shown once."""
     fake = tmp_path / "bin"

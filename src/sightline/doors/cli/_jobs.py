@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from sightline.session import Session
 
 _DAYS_NS = 86_400 * 10**9
+_BUCKET = "s3://"
+_MOST_BROUGHT = 20_000  # ours: at some 100 kB each what a temporary folder holds
 _SINCE = "7d"  # what is asked of sacct where nothing is said
 
 
@@ -23,7 +25,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         metavar="SOURCE",
         help="output of sacct, squeue, scontrol or seff, archives and databases of "
-        "ClusterCockpit; without one, sacct is asked",
+        "ClusterCockpit (also s3://BUCKET/FOLDER); without one, sacct is asked",
     )
     parser.add_argument(
         "--prometheus",
@@ -70,7 +72,8 @@ def open_sources(args: argparse.Namespace, job: str | None = None) -> Iterator[S
     from sightline.opening.scheduler import ask_accounting
 
     if args.recordings:
-        yield _add_series(args, _open(args.recordings), job)
+        with _bring_buckets(args.recordings, args.since) as paths:
+            yield _add_series(args, _open(paths), job)
         return
     since = read_moment_ns(args.since or _SINCE)
     day = datetime.fromtimestamp(since / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S")
@@ -79,6 +82,50 @@ def open_sources(args: argparse.Namespace, job: str | None = None) -> Iterator[S
         yield _add_series(args, _open([str(ask_accounting(folder, day, job))]), job)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _bring_buckets(given: list[str], since: str | None) -> Iterator[list[str]]:
+    """Paths of this machine: of an archive in object storage a copy, while they are read."""
+    import sys
+    import tempfile
+    from pathlib import Path
+
+    from sightline.core.text import make_printable
+    from sightline.errors import InputError
+
+    buckets = [one for one in given if one.startswith(_BUCKET)]
+    if not buckets:
+        yield given
+        return
+    from sightline.cluster.cockpit_bucket import bring_archive
+
+    after = read_moment_ns(since) / 1e9 if since else 0.0
+    with tempfile.TemporaryDirectory(prefix="sightline-jobs-") as top:
+        paths = []
+        for number, one in enumerate(given):
+            if one not in buckets:
+                paths.append(one)
+                continue
+            folder = Path(top) / str(number) / "archive"
+            folder.mkdir(parents=True)
+            try:
+                bring_archive(
+                    one,
+                    folder,
+                    after,
+                    _MOST_BROUGHT,
+                    lambda text: print(f"Note: {make_printable(text)}", file=sys.stderr),
+                )
+            except OSError as error:
+                raise InputError(f"{one} cannot be read", why=str(error)) from error
+            if not any(folder.rglob("*")):
+                raise InputError(
+                    f"there is no job archive of ClusterCockpit at {one}",
+                    why="no object there is called CLUSTER/…/meta.json or cc-archive-….parquet",
+                )
+            paths.append(str(folder))
+        yield paths
 
 
 def _open(paths: list[str]) -> Session:

@@ -4,6 +4,8 @@ sightline cluster demo                  simulated jobs, to look at it
 sightline cluster init                  find what the site has, write a file
 sightline cluster serve cluster.toml    keep what is sent, serve pages
 sightline cluster token                 a new token, and its hash
+sightline cluster judge cluster.toml --since 365d --rules mine.json
+                                        what rules say of all kept jobs
 
 Line protocol is taken at /write (of cc-metric-collector, Telegraf, or
 sightline watch --push), starts and ends of jobs at /api/jobs/start_job/ and
@@ -16,6 +18,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from sightline.doors.cli._cluster_judge import add_arguments as _add_judging
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 HELP = "a service for a cluster's jobs: kept, searched, in a browser"
 
-_WHAT = ("demo", "init", "serve", "token")
+_WHAT = ("demo", "init", "serve", "token", "judge")
 _FILE = "cluster.toml"
 
 
@@ -40,10 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="demo: address to serve at (127.0.0.1, any free port)",
     )
     parser.add_argument("--open", action="store_true", help="demo: open a browser")
+    parser.add_argument(
+        "--take-over",
+        action="store_true",
+        help="serve: the bucket is another service's, whose machine is gone",
+    )
     parser.add_argument("--force", action="store_true", help="init: replace the file if it exists")
+    _add_judging(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.what == "judge":
+        from sightline.doors.cli._cluster_judge import run as judge
+
+        return judge(args)
     return {"demo": _demo, "init": _init, "serve": _serve, "token": _token}[args.what](args)
 
 
@@ -85,6 +99,8 @@ def _init(args: argparse.Namespace) -> int:
     ]
     listed = [one for one in found if one]
     print(f"Cluster {site.cluster}: {', '.join(listed) or 'no source was found here'}")
+    if site.silence:
+        _say(f"sacct is here, but does not answer: {site.silence}. Where it does:  slurm = true")
     print(f"Written: {place}")
     for name, token in tokens.items():
         print(f"Token of {name}, shown once: {token}")
@@ -99,7 +115,9 @@ def _serve(args: argparse.Namespace) -> int:
     from sightline.doors.http.running import ClusterService, make_report
 
     config = read_config(Path(args.config))
-    service = ClusterService(config, _say, make_report, provider=_open_provider(config))
+    service = ClusterService(
+        config, _say, make_report, provider=_open_provider(config), take_over=args.take_over
+    )
     print(service.server.url, flush=True)
     if config.plain and not service.server.loopback_only:
         _say("Others on the network can read what is sent: plain = true")

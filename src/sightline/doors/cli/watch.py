@@ -95,12 +95,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="from this age on, keep one value per this time (default %(default)s)",
     )
     parser.add_argument("--source", action="append", metavar="NAME", help="read only this source")
+    parser.add_argument(
+        "--cpus", action="store_true", help="read CPUs one by one, too (the source cpu)"
+    )
     parser.add_argument("--list", action="store_true", help="list metrics and sources, and exit")
     add_server_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from sightline.record.monitor.latest import Latest
+    from sightline.record.monitor.sources import list_usual
 
     if args.server:
         from sightline.doors.cli._watch_server import watch_server
@@ -108,7 +112,10 @@ def run(args: argparse.Namespace) -> int:
         return watch_server(args)
 
     _check(args)
-    with open_places(args.source) as found:
+    names = args.source
+    if args.cpus:
+        names = [*dict.fromkeys([*(names or list_usual()), "cpu"])]
+    with open_places(names) as found:
         if args.list:
             _list(found)
             return 0
@@ -117,6 +124,9 @@ def run(args: argparse.Namespace) -> int:
         latest.note_devices(sources)
         if not latest.devices:
             say_no_gpu(found)
+        for place in found:
+            for name, why in _ask_missing(place.source):
+                _say(f"Not read: {name}: {why}")
         return _watch(args, sources, latest)
 
 
@@ -282,9 +292,23 @@ def _list(found: list[Any]) -> None:
     print("What can be read here")
     for place in found:
         print(f"  {'yes' if place.source else 'no '}  {place.name:<6} {place.why}")
+        for name, why in _ask_missing(place.source):
+            print(f"              not {name}: {why}")
     print("\nMetrics")
     for metric in METRICS.values():
         print(f"  {metric.column:<38} {metric.help}")
+
+
+def _ask_missing(source: Source | None) -> list[tuple[str, str]]:
+    """What a place does not give of the host, and why."""
+    import time
+
+    from sightline.record.monitor.readings import HOST
+
+    if source is None:
+        return []
+    readings = source.read(time.time_ns(), time.monotonic_ns()).readings
+    return [pair for r in readings if r.entity.kind == HOST for pair in r.missing.items()]
 
 
 def _say(text: str) -> None:

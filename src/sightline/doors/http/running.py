@@ -47,16 +47,21 @@ class ClusterService:
         *,
         limits: LimitsOf | None = None,
         provider: Login | None = None,
+        take_over: bool = False,
     ) -> None:
         """Open the store and listen; nothing is answered before `serve`. Raises SightlineError."""
         self._config, self._say = config, say
         with contextlib.ExitStack() as opened:  # of what cannot be used nothing stays open
             self.store = Store(
-                config.store, config.keeping, limits or read_limits(config.sources.limits)
+                config.store,
+                config.keeping,
+                limits or read_limits(config.sources.limits),
+                bucket=config.bucket,
+                take_over=take_over,
             )
             opened.callback(self.store.close)
-            for lost in self.store.losses:
-                say(f"the store: {lost}")
+            self._told = 0  # of the store's losses
+            self.tell_losses()
             self.running = Running(self.store)
             self.search = Search(self.store, self.running)
             opened.callback(self.search.close)
@@ -128,12 +133,20 @@ class ClusterService:
         written, cleaned = time.monotonic(), 0.0
         while not self._ended.wait(_TICK_S):
             now = time.monotonic()
+            self.tell_losses()
             if now - written > _CHECKPOINT_S or self.store.is_heavy:
                 self._try("the store", self.store.checkpoint)
                 written = time.monotonic()
             if now - cleaned > _OLD_S:
                 self._try("the store", self.store.drop_old)
                 cleaned = now
+
+    def tell_losses(self) -> None:
+        """What of the store could not be read, each once."""
+        losses = self.store.losses
+        for lost in losses[self._told :]:
+            self._say(f"the store: {lost}")
+        self._told = len(losses)
 
     def judge(self) -> float:
         """Judge all jobs that run once, tell and record; seconds until the next time."""

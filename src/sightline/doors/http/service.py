@@ -105,7 +105,13 @@ class Service:
         except FullError as error:
             reply = Reply(503, say(503, str(error)).body, JSON, {"Retry-After": "10"})
         except OSError as error:  # a full disk: what was sent is not kept, and the sender told
-            reply = say(507, "it could not be kept", error.strerror or str(error))
+            told = error.strerror or str(error)
+            is_asked = request.method in ("GET", "HEAD")
+            reply = (
+                say(503, "it cannot be read now", told)
+                if is_asked
+                else say(507, "it could not be kept", told)
+            )
         except sqlite3.Error as error:
             reply = say(507, "it could not be kept", str(error))
         except SightlineError as error:

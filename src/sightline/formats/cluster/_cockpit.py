@@ -31,6 +31,8 @@ COCKPIT_KEYS = frozenset((
     "numNodes", "partition", "project", "requestedMemory", "resources", "series", "startTime",
     "statistics", "subCluster", "subClusters", "timestep", "walltime",
 ))  # fmt: skip
+# Of parts of a cluster (cluster.schema.json), and no end of numNodes that was cut off.
+OTHER_KEYS = frozenset({"nodes"})
 _SECOND = 10**9
 _SHARING = {0: "multi_user", 1: "none", 2: "single_user"}
 _FOOTPRINT = re.compile(r"^(.{1,100})_(avg|min|max)$")

@@ -19,6 +19,7 @@ from sightline.formats._stacks import read_text
 from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.cluster._cockpit import (
     COCKPIT_KEYS,
+    OTHER_KEYS,
     add_cluster,
     add_data,
     add_meta,
@@ -71,7 +72,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with cluster.json and a meta.json of each job",
     suffixes=(),
-    version=5,
+    version=6,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
     anchors=(_META, *_DATA),
     find_folders=find_archives,
@@ -126,7 +127,7 @@ def _read_json(path: Path, lost: list[str], asked: AskedNames) -> Any:
     notes: list[Quality] = []
     try:
         made = parse_json(read_text(Source(path, str(path)), notes), notes, names=asked)
-        notes += note_misspelt_keys(made, COCKPIT_KEYS)
+        notes += note_misspelt_keys(made, COCKPIT_KEYS, OTHER_KEYS)
     except (json.JSONDecodeError, ValueError, RecursionError, DamagedError, OSError):
         lost.append(_name(path))
         return None

@@ -15,6 +15,7 @@ from sightline.formats._stacks import read_text
 from sightline.formats._text_damage import note_misspelt_keys
 from sightline.formats.cluster._cockpit import (
     COCKPIT_KEYS,
+    OTHER_KEYS,
     add_cluster,
     add_data,
     add_meta,
@@ -36,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
     suffixes=(".json", ".input"),
-    version=5,
+    version=6,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
 )
 
@@ -52,7 +53,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             f"cannot read {source.given}", why=f"it is not JSON ({error})"
         ) from error
     if not is_cluster(top):
-        quality += note_misspelt_keys(top, COCKPIT_KEYS)
+        quality += note_misspelt_keys(top, COCKPIT_KEYS, OTHER_KEYS)
     if is_meta(top):
         add_meta(tables, top)
     elif is_cluster(top):

@@ -44,7 +44,7 @@ DCGM, OTEL = "dcgm", "otel"
 _UNITS = {
     "W": ("_watts", 1.0), "J": ("_joules", 1.0), "MHz": ("_hertz", 1e6), "bytes": ("_bytes", 1.0),
     "%": ("_ratio", 0.01), "C": ("_celsius", 1.0), "ns": ("_seconds", 1e-9),
-    "bytes/s": ("_bytes_per_second", 1.0),
+    "bytes/s": ("_bytes_per_second", 1.0), "flop/s": ("_flop_per_second", 1.0),
 }  # fmt: skip
 _KINDS = {GPU: "gpu", INSTANCE: "gpu", PROCESS: "process", HOST: "host", LINK: "link"}
 _INSTANCE = re.compile(r"^MIG (\d+)(?: \((.*)\))?$")

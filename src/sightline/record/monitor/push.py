@@ -9,6 +9,7 @@ be sent is sent with the next ones, an hour's worth at most.
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import threading
 import time
@@ -30,6 +31,10 @@ from sightline.record.monitor.readings import GPU, HOST, LINK
 PERIOD_S = 10.0  # cc-metric-collector's interval
 _TIMEOUT_S = 10.0
 _KEPT = 360  # batches: an hour of them
+# Of the sources `cpu` and `rapl`.
+_PART = re.compile(
+    r"CPU (?P<cpu>\d{1,5})|socket (?P<socket>\d{1,3})|package-(?P<package>\d{1,3})(?P<dram> dram)?"
+)
 _LETTERS = {1e9: "G", 1e6: "M"}
 _BASES = {"bytes": "B", "bytes/s": "B/s", "flop/s": "F/s"}
 
@@ -42,8 +47,15 @@ def list_lines(latest: Latest, host: str, now_s: int) -> Iterator[str]:
             yield _write(name, tags, value, now_s)
     node = {"hostname": host, "type": "node"}
     for entity in latest.list_entities(HOST):
+        kind, number, power = _place(entity.source)
+        if not kind:
+            continue
+        tags = node if kind == "node" else {"hostname": host, "type": kind, "type-id": number}
         for name, value in latest.values(entity).items():
-            yield _write(name, node, value, now_s)
+            if not power:
+                yield _write(name, tags, value, now_s)
+            elif name == "power":  # its energy is the integral of it
+                yield write_line(power, {**tags, "unit": "W"}, float(value), now_s)
     sums: dict[str, float] = {}
     for entity in latest.list_entities(LINK):
         for name, value in latest.values(entity).items():
@@ -52,6 +64,23 @@ def list_lines(latest: Latest, host: str, now_s: int) -> Iterator[str]:
                 sums[name] = sums.get(name, 0.0) + value
     for name, value in sums.items():
         yield _write(name, node, value, now_s)
+
+
+def _place(source: str | None) -> tuple[str, str, str]:
+    """ClusterCockpit's type and number of a part of the host; of RAPL's, what its power is called.
+
+    Empty where it has none: parts of a package (core, uncore), and the whole of a machine (psys).
+    """
+    if source is None:
+        return "node", "", ""
+    match = _PART.fullmatch(source)
+    if match is None:
+        return "", "", ""
+    if match["cpu"]:
+        return "hwthread", match["cpu"], ""
+    if match["socket"]:
+        return "socket", match["socket"], ""
+    return "socket", match["package"], "mem_power" if match["dram"] else "cpu_power"
 
 
 def _write(name: str, tags: dict[str, str], value: float, now_s: int) -> str:

@@ -28,12 +28,13 @@ _SAMPLES = 10_000  # as of other metrics that rules ask for
 
 def ask_own_rules(run: Run, rules: Sequence[OwnRule]) -> pl.DataFrame:
     """What the rules say of each job: rows as those of the analysis `job_problems`."""
-    rows = [row for job in list_jobs(run) for row in _judge(job, rules)]
+    rows = [row for job in list_jobs(run) for row in judge_job(job, rules)]
     schema = {column.name: column.dtype for column in ANALYSIS.columns}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _judge(job: Job, rules: Sequence[OwnRule]) -> Iterator[dict[str, Any]]:
+def judge_job(job: Job, rules: Sequence[OwnRule]) -> Iterator[dict[str, Any]]:
+    """What the rules say of one job: rows without those that do not hold."""
     for rule in rules:
         outcome = evaluate(rule, list_facts(job, rule.metrics))
         if outcome.holds is False:

@@ -51,10 +51,12 @@ def draw_lines(
         )
     for name, value in limits:
         if value <= top:
+            # Over its line, or where the plot ends there, below it.
+            name_y = at(value) - 3 if at(value) > _TOP + 8 else at(value) + 11
             kind = "bad" if name in ("alert", "caution") else "limit"
             body.append(
                 f'<path class="{kind}" d="M{_LEFT} {at(value):.1f}H{_WIDTH - _RIGHT}"/>'
-                f'<text x="{_WIDTH - _RIGHT - 3}" y="{at(value) - 3:.1f}" text-anchor="end">'
+                f'<text x="{_WIDTH - _RIGHT - 3}" y="{name_y:.1f}" text-anchor="end">'
                 f"{show(name)}</text>"
             )
     if band is not None:
@@ -209,7 +211,7 @@ def _short(value: float) -> str:
         if size >= limit:
             per = 1e3 if letter == "k" else limit
             return f"{value / per:.3g} {letter}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
 
 
 def _clock(seconds: float) -> str:

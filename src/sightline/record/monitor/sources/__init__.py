@@ -10,6 +10,7 @@ vendor that does not number them count from `first_device`.
     host     CPUs, memory, disks, network, by psutil
     links    InfiniBand and RoCE ports by sysfs
     rapl     energy of CPUs and their memory by sysfs
+    cpu      CPUs by hardware thread and socket, by `perf stat`; only where it is named
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import NamedTuple
 
 from sightline.record.monitor.readings import Source
 
-_ORDER = ("dcgm", "nvml", "amd", "intel", "host", "links", "rapl")
+_ORDER = ("dcgm", "nvml", "amd", "intel", "host", "links", "rapl", "cpu")
+_NAMED = ("cpu",)  # it takes counters that others may want, and has hundreds of readings
 
 
 class NoSource(Exception):
@@ -42,12 +44,17 @@ def list_sources() -> list[str]:
     return list(_ORDER)
 
 
+def list_usual() -> list[str]:
+    """The names of those that are read where none is named."""
+    return [name for name in _ORDER if name not in _NAMED]
+
+
 def open_sources(names: list[str] | None = None) -> list[Found]:
     """Every source that is here, or those named; for the others why not."""
     found: list[Found] = []
     numbered = 0
     # Where two read the same device, what the later one says counts: NVML's.
-    for name in _ORDER if names is None else sorted(names, key=_ORDER.index):
+    for name in list_usual() if names is None else sorted(names, key=_ORDER.index):
         module = importlib.import_module(f"{__name__}.{name}")
         try:
             source: Source = module.open_source(numbered)
