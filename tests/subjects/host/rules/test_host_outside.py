@@ -12,8 +12,9 @@ from sightline.core.model.run import Run
 from sightline.session import Session
 from sightline.views.for_llm import write_for_llm
 from sightline.views.html import page as page_of
-from support import exports
+from support import exports, traces
 from support.rules import answers, assert_silent
+from support.traces import host
 from synth_nsys import Export, gtid
 
 RULE = "host-outside"
@@ -117,3 +118,23 @@ def test_every_view_begins_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert title in text
         assert "Also noticed" not in text.partition(title)[0]
     assert "of the recording" in page
+
+
+@pytest.mark.parametrize("loads", [True, False], ids=["a loader", "nothing"])
+def test_under_the_framework_s_own_profiler(tmp_path: Path, loads: bool) -> None:
+    """PyTorch's began in the running program: 2 s before its first kernel are the program's."""
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    loader = [host("user_annotation", name, 500_000, 1_000_000)] if loads else []
+    run = traces.opened(
+        tmp_path,
+        [
+            traces.op("aten::zeros", 0, 10),
+            *loader,
+            traces.op("aten::mm", 2_000_000, 50),
+            traces.launched(2_000_010, traces.kernel("gemm", 2_000_100, 10_000)),
+        ],
+    )
+    (found,) = answers(run, RULE)
+    assert found.states_limit
+    assert ("persistent_workers=True" in (found.fix or "")) == loads
+    assert any(name in line for line in found.evidence) == loads

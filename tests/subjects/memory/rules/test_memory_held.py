@@ -71,6 +71,23 @@ KEPT = layer("/x/site-packages/transformers/cache_utils.py:90:update",
              "/x/site-packages/transformers/models/llama.py:200:forward")  # fmt: skip
 
 
+def test_what_stacks_name_beside_much_that_they_do_not(tmp_path: Path) -> None:
+    """A quarter of what is in use has a stack: that is said first."""
+    bare = [
+        segment(0, (600, "active_allocated"), (100, "inactive")),
+        segment(5_000, (200, "active_allocated", CACHE)),
+    ]
+    found = assert_finds(
+        opened(tmp_path, snapshot([], bare)),
+        "memory-held",
+        cost_bytes=800,
+        gain_bytes=None,
+        evidence=["no stack says who made 600 B of what is in use"],
+        fix="_record_memory_history()",
+    )
+    assert found.evidence[0] == "200 B in 1 block: grow (cache.py:9)"
+
+
 def test_activations_are_told_by_layer(tmp_path: Path) -> None:
     """500 B of attention and 200 B of LoRA, allocated in forward; 200 B of weights."""
     blocks = [

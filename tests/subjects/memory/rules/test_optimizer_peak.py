@@ -44,3 +44,21 @@ def test_temporaries_of_another_place(tmp_path: Path) -> None:
     """A step of a solver, or of a loop, is not an optimizer's."""
     elsewhere = frames("solver.py:78:step", "train.py:20:main")
     assert_silent(opened(tmp_path, train(100, elsewhere)), "optimizer-peak")
+
+
+def test_a_library_s_optimizer_called_from_the_program(tmp_path: Path) -> None:
+    """The place is the program's own line, and the step lies further in."""
+    called = frames(
+        "/x/site-packages/torch/optim/adamw.py:699:_multi_tensor_adamw",
+        "/x/site-packages/torch/optim/optimizer.py:480:wrapper",
+        "train.py:20:main",
+    )
+    found = assert_finds(
+        opened(tmp_path, train(100, called)),
+        "optimizer-peak",
+        cost_bytes=300,
+        gain_bytes=250,
+        evidence=["300 B in 3 blocks"],
+        fix="fused=True",
+    )
+    assert not found.is_remark

@@ -76,3 +76,17 @@ def test_a_part_of_a_unit_says_that_the_kernel_is_at_its_limit(tmp_path: Path) -
     shared = "l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed"
     assert_silent(profiled(tmp_path, {shared: 93.0, WAVES: 0.25}, blocks=80), RULE)
     assert answers(profiled(tmp_path / "idle", {shared: 9.0, WAVES: 0.25}, blocks=80), RULE)
+
+
+def test_a_block_for_each_sm_of_unknown_throughput(tmp_path: Path) -> None:
+    """Persistent blocks may have a unit at its limit: nothing was collected that tells."""
+    known = {WAVES: 0.17}
+    assert_speaks(
+        profiled(tmp_path / "known", {**METRICS, **known}, blocks=80),
+        RULE,
+        cost_ns=5810,
+        gain_ns=5810,
+        evidence=["0.17 waves"],
+        fix="more, smaller blocks",
+    )
+    assert_silent(profiled(tmp_path / "unknown", known, blocks=80), RULE)

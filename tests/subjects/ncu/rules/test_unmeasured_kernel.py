@@ -88,7 +88,9 @@ def test_many_kernels_that_nobody_measured_lead_too(tmp_path: Path) -> None:
 
 def test_a_kernel_whose_collection_failed_leads(tmp_path: Path) -> None:
     """All of its values are not numbers, while the one that made its input was measured."""
-    run = kernels(tmp_path, {TIME: float("nan"), SM: float("nan")}, {TIME: 9_000.0, SM: 50.0})
+    failed, measured = {TIME: float("nan"), SM: float("nan")}, {TIME: 9_000.0, SM: 50.0}
+    made = Kernel(name="init_matrices", metrics=measured)
+    run = opened(tmp_path, report([Kernel(name="basic", metrics=failed), made]))
     first = sightline.findings(run)[0]
     assert (first.rule, first.title) == (RULE, "basic was not measured")
     assert "1 launch of 2 without" in first.evidence[0]
@@ -107,3 +109,10 @@ def test_one_launch_of_many_that_failed_leads_nothing(tmp_path: Path) -> None:
         "info",
         False,
     )
+
+
+def test_a_kernel_whose_collection_failed_beside_one_of_the_program_s_own(tmp_path: Path) -> None:
+    """Another kernel was measured, and does not only make the data: what it lacks comes first."""
+    run = kernels(tmp_path, {TIME: float("nan"), SM: float("nan")}, {TIME: 9_000.0, SM: 50.0})
+    (found,) = answers(run, RULE)
+    assert (found.severity, found.states_limit) == ("info", False)

@@ -11,13 +11,16 @@ Why it hurts
 Evidence
     The longest time without a call of the GPU's API, from the start of the recording, as the
     profiler states it, to the first GPU operation, or from the last one to the recording's end; and
-    the system's call in which that thread was for most of it, where such calls were recorded.
+    the system's call in which that thread was for most of it, where such calls were recorded, or
+    the range that takes most of it.
 
 Threshold
     That is more than half of the recording, and at least a second (ours:
     a process and its profiler take some tenths of a second to begin and end). Of programs whose
-    framework launches for them nothing is said: they load it first. It leads where it is four
-    fifths and five seconds (ours), and takes four times what could be gained in the window.
+    framework launches for them nothing is said, as they load it first, unless the profiler is the
+    framework's own, which begins behind that. It leads where it is four fifths and five seconds,
+    or one second under such a profiler (ours), and takes four times what could be gained in the
+    window.
 
 Fix
     Do it on all cores, on the GPU, or once and keep the result; leave a check out of what is
@@ -35,7 +38,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -46,15 +49,19 @@ from sightline.core.units import format_count, format_ns, format_pct
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import OUTSIDE, SEGMENT
 from sightline.timeline.host_functions import find_waiting_call
-from sightline.timeline.host_ranges import IN_API
+from sightline.timeline.host_ranges import IN_API, LOADING
+from sightline.timeline.segments import REPEATING
 from sightline.timeline.system_calls import FILES, find_main_call
 from sightline.timeline.world import NATIVE, UNKNOWN, read_world
 
 RULE = Rule("host-outside", "Most of the program is outside the GPU's window")
 _LEAST_NS = 1_000_000_000
 _MOST = 0.5
-_LEADING_NS = 5_000_000_000
+_LEADING_NS, _LEADING_INSIDE_NS = 5_000_000_000, 1_000_000_000
 _LEADING = 0.8
+# A range that takes less of it explains nothing (ours).
+_LEAST_RANGE = 0.1
+_RANGES = ("annotation", "op", "python")
 
 
 class _Outside(NamedTuple):
@@ -64,14 +71,20 @@ class _Outside(NamedTuple):
 
 def check(run: Run) -> Iterator[Finding]:
     """At most one finding, of a single process."""
-    if run.window is not None or not run.rows("device_ops") or not run.rows("host_ops"):
+    if run.window not in (None, REPEATING) or not run.rows("device_ops"):
+        return
+    if not run.rows("host_ops"):
         return
     recordings = run.table("recordings", ["rank", "start_ns", "end_ns"])
-    if recordings.height != 1 or recordings.select(pl.any_horizontal(pl.all().is_null())).item():
+    if recordings.height != 1 or recordings.item(0, "rank") is None:
         return
-    if read_world(run).framework not in (NATIVE, UNKNOWN):
+    if read_world(run).framework not in (NATIVE, UNKNOWN) and not _is_within(run):
         return
     rank, begin, end = recordings.row(0)
+    if _is_within(run) and None in (begin, end):
+        begin, end = _find_extent(run)
+    if None in (begin, end):
+        return
     calls = run.table("host_ops", ["rank", "pid", "tid", "layer", "start_ns", "end_ns"])
     calls = calls.filter(IN_API).sort("start_ns")
     if calls.is_empty() or calls.get_column("pid").n_unique() != 1:
@@ -86,6 +99,41 @@ def check(run: Run) -> Iterator[Finding]:
     ns = longest.span[1] - longest.span[0]
     if ns >= max(_LEAST_NS, _MOST * (end - begin)):
         yield _report(run, longest, rank, calls.item(0, "tid"), (begin, end))
+
+
+def _is_within(run: Run) -> bool:
+    """Whether the profiler is the framework's own, and began in the running program."""
+    return run.table("recordings", ["format"]).get_column("format").to_list() == ["kineto"]
+
+
+def _find_extent(run: Run) -> Span:
+    """From the first to the last moment of the host's ranges and the devices' work."""
+    times = [run.columns(table, ("start_ns", "end_ns")) for table in ("host_ops", "device_ops")]
+    every = pl.concat(times)
+    return every.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
+
+
+def _find_main_range(run: Run, span: Span) -> dict[str, Any] | None:
+    """The outermost ranges of one name that take most of a span: name, ns, calls, longest."""
+    columns = ["parent_id", "layer", "name", "start_ns", "end_ns"]
+    ranges = run.table("host_ops", columns).filter(
+        pl.col("parent_id").is_null(),
+        pl.col("layer").is_in(_RANGES),
+        pl.col("start_ns") < span[1],
+        pl.col("end_ns") > span[0],
+    )
+    inside = ranges.select(
+        pl.col("name").cast(pl.String),
+        ns=pl.min_horizontal("end_ns", pl.lit(span[1]))
+        - pl.max_horizontal("start_ns", pl.lit(span[0])),
+    )
+    sums = inside.group_by("name").agg(
+        pl.col("ns").sum(), calls=pl.len(), longest=pl.col("ns").max()
+    )
+    if sums.is_empty():
+        return None
+    most = sums.sort("ns", "name", descending=[True, False]).row(0, named=True)
+    return most if most["ns"] >= _LEAST_RANGE * (span[1] - span[0]) else None
 
 
 def _find_silence(calls: pl.DataFrame, span: Span) -> Span:
@@ -103,6 +151,7 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
     ns, whole_ns = outside.span[1] - outside.span[0], whole[1] - whole[0]
     pct = 100 * ns / whole_ns
     inside = find_main_call(run, rank, thread, outside.span)
+    inside = inside or _find_main_range(run, outside.span)
     evidence = [f"the recording lasts {format_ns(whole_ns)}"]
     if inside is not None:
         evidence.append(
@@ -126,11 +175,18 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
         price=(make_price(ns, "ns", pct), None),
         severity="info",
         confidence="high",
-        states_limit=ns >= _LEADING * whole_ns and ns >= _LEADING_NS,
+        states_limit=ns >= _LEADING * whole_ns
+        and ns >= (_LEADING_INSIDE_NS if _is_within(run) else _LEADING_NS),
     )
 
 
 def _advise(call: str | None) -> str:
+    if call is not None and re.search(LOADING, call):
+        return (
+            "keep the DataLoader's workers, and have them ahead (persistent_workers=True, more of "
+            "them, prefetch_factor, cheaper decoding); record several steps behind a warm-up "
+            "(schedule(wait, warmup, active)): the first batch starts the workers"
+        )
     if call is not None and re.search(FILES, call):
         return "read or write less, in larger pieces, or on another thread while the GPU works"
     if call is not None and (waits := find_waiting_call(call)) is not None:

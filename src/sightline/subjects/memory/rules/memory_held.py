@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield _report_activations(held, device, size)
             continue
         if 2 * sum_column(mine, "bytes") < active:
-            yield _report_unknown(select_device(used, device), device, sum_column(mine, "bytes"))
+            yield _report_unknown(select_device(used, device), device, places)
             continue
         yield build_finding(
             RULE,
@@ -101,9 +101,11 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _report_unknown(used: pl.DataFrame, device: dict[str, Any], known: int) -> Finding:
-    """How much is in use and how much is not, where hardly a stack says of what."""
+def _report_unknown(used: pl.DataFrame, device: dict[str, Any], places: pl.DataFrame) -> Finding:
+    """How much is in use and how much is not, where most blocks have no stack that says of what."""
     reserved, active = device["reserved_bytes"], device["active_bytes"]
+    known = sum_column(places, "bytes")
+    tells = 100 * known >= _NOTABLE_PCT * active
     unused, pieces = device["unused_bytes"], device["pinned_bytes"]
     sizes = used.group_by("bytes").len().sort(pl.col("bytes") * pl.col("len"), descending=True)
     each = ", ".join(f"{n} × {format_bytes(size)}" for size, n in sizes.head(_MOST).rows())
@@ -116,6 +118,7 @@ def _report_unknown(used: pl.DataFrame, device: dict[str, Any], known: int) -> F
         "pieces between blocks.",
         Evidence(
             [
+                *(list_places(places, most=_MOST) if tells else ()),
                 f"no stack says who made {format_bytes(active - known)} of what is in use",
                 f"blocks of one size that take most: {each}",
                 f"the largest free piece has {format_bytes(device['largest_free_bytes'] or 0)}",

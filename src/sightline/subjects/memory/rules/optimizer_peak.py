@@ -39,6 +39,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_bytes
 from sightline.diagnosis.build import Advice, Evidence, build_finding, price_part
+from sightline.subjects.memory.memory_stacks import OPTIMIZER, describe_stacks
 from sightline.subjects.memory.rules._shared import (
     find_device_peaks,
     find_peak_without,
@@ -59,16 +60,24 @@ _STEPS = (
     r"(?i)^(?:step|update|_?(?:single|multi)_tensor\w*|_?fused_?\w*)\s*\(\w*"
     r"(?:optim|adam|sgd|lamb|lion|muon|adagrad|rmsprop|adafactor)\w*\.py"
 )
-_IN_STEP = pl.col("place").str.contains(_STEPS)
 _IS_BRIEF = pl.col("kind") == "temporary"
+
+
+def _select_in_step(run: Run) -> pl.Expr:
+    """Which blocks the step of an optimizer allocates, whoever calls it."""
+    stacks = describe_stacks(run)
+    mine = stacks.filter(pl.col("phase") == OPTIMIZER).get_column("stack_id")
+    known = pl.col("stack_id").is_in(mine.implode()).fill_null(value=False)
+    return known | pl.col("place").str.contains(_STEPS).fill_null(value=False)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding for each device."""
+    in_step = _select_in_step(run)
     for peak in find_device_peaks(run).iter_rows(named=True):
         whole = peak["allocated_bytes"]
         made = select_device(run.ask("peak_blocks"), peak).filter(
-            _IS_BRIEF | (pl.col("kind") == "optimizer state"), _IN_STEP
+            _IS_BRIEF | (pl.col("kind") == "optimizer state"), in_step
         )
         brief = made.filter(_IS_BRIEF)
         size = sum_column(made, "bytes")
@@ -76,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
         if 100 * sum_column(brief, "bytes") < LEAST_PCT * whole:
             continue
         blocks = add_places(run, classify_blocks(run))
-        gain = whole - find_peak_without(run, peak, blocks, _IS_BRIEF & _IN_STEP)
+        gain = whole - find_peak_without(run, peak, blocks, _IS_BRIEF & in_step)
         yield build_finding(
             RULE,
             f"{format_bytes(size)} that the optimizer's step allocates are in use at the peak of "

@@ -65,7 +65,9 @@ def _hit(case: Case) -> Hit | None:
     if blocks < sms:
         evidence += f": {format_count(sms - blocks)} of the SMs stay idle"
     waves = case.get(WAVES_PER_SM)
-    room_pct = 100 * (1 - waves) if waves and waves < 1 and case.waits else 0.0
+    # Where no throughput was collected, the few blocks may have a unit at its limit.
+    is_free = case.waits and case.busiest is not None
+    room_pct = 100 * (1 - waves) if waves and waves < 1 and is_free else 0.0
     fits = round(blocks / sms / waves) if waves else 0
     if idle_pct < _MOST_IDLE_PCT and room_pct * case.headroom / 100 > idle_pct and fits > 1:
         evidence += (

@@ -33,11 +33,13 @@ References
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import (
@@ -64,6 +66,8 @@ from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 RULE = Rule("unmeasured-kernel", "Metrics missing")
 MOST, LEAST = 0.5, 0.05
 _TIME = "gpu__time_duration."
+# What a kernel is called that makes the data which others work on.
+_SETS_UP = r"(?i)init|fill|setup|set_|generat|rand|memset|^set"
 FEW = 0.1  # of the peak (ours: what a kernel bound by arithmetic reaches six times, LATENCY_PCT)
 
 
@@ -216,7 +220,7 @@ def _report_failed(kernels: list[Facts]) -> Iterator[Finding]:
     failed = [f for f in kernels if not f.ns and f.get(SM_PCT, MEMORY_PCT) is None]
     if not failed or len(failed) == len(kernels):
         return
-    leads = not _is_known(failed, kernels)
+    leads = not (_is_known(failed, kernels) or _is_beside_others(failed, kernels))
     names = list(dict.fromkeys(shorten_name(f.row["name"] or f.row["kind"]) for f in failed))
     which = (
         names[0] if len(names) == 1 else f"{names[0]} and {format_several(len(names) - 1, 'other')}"
@@ -244,6 +248,13 @@ def _report_failed(kernels: list[Facts]) -> Iterator[Finding]:
         states_limit=leads,
         is_asked=leads,
     )
+
+
+def _is_beside_others(failed: list[Facts], kernels: list[Facts]) -> bool:
+    """Whether a kernel of the program's own was measured that does more than set up its data."""
+    names = {facts.row["name"] for facts in failed}
+    others = (f.row["name"] or "" for f in kernels if f.ns and f.row["name"] not in names)
+    return any(find_library(n) is None and not re.search(_SETS_UP, shorten_name(n)) for n in others)
 
 
 def _is_known(failed: list[Facts], kernels: list[Facts]) -> bool:
