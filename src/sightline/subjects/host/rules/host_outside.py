@@ -46,6 +46,7 @@ from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.model.span import Span
 from sightline.core.units import format_count, format_ns, format_pct
+from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.ranking import OUTSIDE, SEGMENT
 from sightline.timeline.host_functions import find_waiting_call
@@ -168,7 +169,7 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
             where={"ranks": [rank], SEGMENT: OUTSIDE},
         ),
         Advice(
-            fix=_advise(None if inside is None else str(inside["name"])),
+            fix=_advise(run, None if inside is None else str(inside["name"])),
             verify="sightline report AFTER: how long the program runs outside the window",
             cause="the program's own work on the CPU",
         ),
@@ -180,12 +181,15 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
     )
 
 
-def _advise(call: str | None) -> str:
+def _advise(run: Run, call: str | None) -> str:
     if call is not None and re.search(LOADING, call):
-        return (
-            "keep the DataLoader's workers, and have them ahead (persistent_workers=True, more of "
-            "them, prefetch_factor, cheaper decoding); record several steps behind a warm-up "
-            "(schedule(wait, warmup, active)): the first batch starts the workers"
+        return choose_fix(
+            run,
+            "have the next batch ready ahead, on other threads or processes that are kept; record "
+            "several steps behind a warm-up: the first batch starts them",
+            pytorch="keep the loader's workers (persistent_workers=True), give it more of them and "
+            "a larger prefetch_factor, or make decoding cheaper; record several steps behind a "
+            "warm-up: the first batch starts the workers",
         )
     if call is not None and re.search(FILES, call):
         return "read or write less, in larger pieces, or on another thread while the GPU works"
