@@ -24,8 +24,8 @@ NOTHING_CHOSEN = 5  # pytest's exit code
 # Of a function's cases, and of a file's long tests (tests/support/suite.py); `make sweep` runs all.
 SAMPLE_SECONDS, LONG_SECONDS = 0.2, 0.4
 QUICK_SECONDS = 38  # what has begun by then still ends, and the start takes some seconds
-# Two more than cores: a third of its time a worker waits for a program that it started.
-WORKERS = (os.cpu_count() or 1) + 2
+# One more than cores: a third of its time a worker waits for a program that it started.
+WORKERS = (os.cpu_count() or 1) + 1
 
 
 # Every core has a test: the threads that Polars would start beside it only take turns with it.
