@@ -115,7 +115,9 @@ def test_a_kill_between_its_files_and_its_word(tmp_path, bucket, monkeypatch):
     run_job(store, 1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Objects, "remove", lambda *_: (_ for _ in ()).throw(OSError("away")))
-        patch.setattr(store, "_commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            store, "commit_state", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         store.checkpoint()
     assert [n for n in bucket.list() if n.startswith("jobs/")]
     leave(store)

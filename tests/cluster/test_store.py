@@ -120,9 +120,11 @@ def test_files_of_a_checkpoint_that_did_not_end_are_not_read(tmp_path, monkeypat
     start(kept, 1)
     push(kept, ("n1",), 5)
     stop(kept, 1)
-    monkeypatch.setattr(Store, "_remove_later", lambda self: None)  # no time to clean up
+    monkeypatch.setattr(Store, "remove_left", lambda self: None)  # no time to clean up
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(kept, "_commit", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            kept, "commit_state", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         kept.checkpoint()
     assert kept.disk.list_parts(shelf.JOBS)
     kept._guard.close()
@@ -276,7 +278,7 @@ def test_a_checkpoint_that_fails_gives_no_number_twice(tmp_path, monkeypatch):
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "_commit", fail)
+        patched.setattr(kept, "commit_state", fail)
         with pytest.raises(OSError, match="full"):
             kept.checkpoint(now_s=time.time() + 3 * 86_400)
     assert kept.live_series == 0

@@ -344,20 +344,20 @@ class Store:
                 running = [known.encode() for known in self._running.values()]
                 series, seen = list(self._series.rows), self._series.list_seen()
             try:
-                self._remove_later()  # what a bucket that was away could not remove
+                self.remove_left()  # what a bucket that was away could not remove
                 sealing.write_samples(self.disk, self._series, self._older, number)
                 sealing.write_jobs(self.archive, number, {**(more or {}), **ended}, self._assemble)
                 dropped = sealing.join_days(self.archive, number, self._dropped)
                 # What the last one replaced is removed below: until then it must not count again.
                 gone = [*dropped, *self._dropped]
-                self._commit(number, series=series, seen=seen, running=running, dropped=gone)
+                self.commit_state(number, series=series, seen=seen, running=running, dropped=gone)
             except BaseException:
                 with self._lock:  # nothing is lost: all of it is in the log, and in memory
                     older, self._older = self._older, None
                     if older is not None and older.count:
                         self._samples.add(*older.columns())
                 with contextlib.suppress(OSError):  # the next one does
-                    self._remove_later()
+                    self.remove_left()
                 raise
             with self._lock:
                 self._committed, self._older = number, None
@@ -401,21 +401,21 @@ class Store:
         if place.is_file():
             held = sealing.unpack_checkpoint(place.read_bytes(), str(place))
         self._committed = held["number"]
-        self._remove_later()
+        self.remove_left()
         self.archive.remove(held["dropped"])
         return held
 
     def _shelf_of(self, kind: str) -> shelf.Shelf:
         return self.archive if kind in shelf.OF_JOBS else self.disk
 
-    def _remove_later(self) -> None:
+    def remove_left(self) -> None:
         """Files of a checkpoint that did not end, before another is written. Raises OSError."""
         if self._bucket is not None:
             check_owner(self._bucket, self._name)
             self._bucket.remove_later(self._committed)
         self.disk.remove_later(self._committed)
 
-    def _commit(self, number: int, **held: Any) -> None:
+    def commit_state(self, number: int, **held: Any) -> None:
         """From now on the files of this number count."""
         data = sealing.pack_checkpoint({"number": number, **held})
         if self._bucket is not None:
