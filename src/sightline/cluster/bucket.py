@@ -26,7 +26,6 @@ from sightline.core.optional_packages import load_package
 from sightline.core.units import format_bytes
 from sightline.errors import InputError
 
-SCHEME = "s3://"
 _OWNER, _CHECKPOINT = "owner", "checkpoint"
 _AT_ONCE = 1_000  # names of one request to remove: S3's most (DeleteObjects)
 # Ours: what is away for longer is tried again by the next checkpoint, and nothing is lost by it.

@@ -106,3 +106,9 @@ def count_blocks(facts: Facts) -> int | None:
 def count_threads(facts: Facts) -> int | None:
     """Threads of a block."""
     return _product(facts, "block")
+
+
+def count_warps(facts: Facts) -> int | None:
+    """Warps of the launch: a block's last one is whole, however few threads it has."""
+    blocks, threads = count_blocks(facts), count_threads(facts)
+    return None if blocks is None or threads is None else blocks * -(-threads // WARP)

@@ -40,7 +40,7 @@ from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.diagnosis.stall_advice import WARP_LATENCY
-from sightline.roofline.launch import WARP, count_blocks, count_threads
+from sightline.roofline.launch import WARP, count_warps
 
 RULE = Rule(
     "ncu-barriers",
@@ -95,10 +95,10 @@ def _hit(case: Case) -> Hit | None:
 
 def _count_barriers(case: Case) -> float | None:
     """How many barriers a warp meets."""
-    blocks, threads = count_blocks(case.facts), count_threads(case.facts)
-    if not case.facts.opcodes or not blocks or not threads:
+    warps = count_warps(case.facts)
+    if not case.facts.opcodes or not warps:
         return None
-    return case.count_opcodes("BAR") / (blocks * -(-threads // WARP))
+    return case.count_opcodes("BAR") / warps
 
 
 def _is_sparse(case: Case) -> bool:

@@ -34,7 +34,7 @@ from sightline.core.units import format_count, format_pct, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.roofline.launch import WARP, count_blocks, count_threads
+from sightline.roofline.launch import count_blocks, count_threads, count_warps
 
 RULE = Rule(
     "ncu-idle-warps",
@@ -71,11 +71,11 @@ _OTHER = (
 
 
 def _hit(case: Case) -> Hit | None:
-    blocks, threads = count_blocks(case.facts), count_threads(case.facts)
+    facts = case.facts
+    blocks, threads, warps = count_blocks(facts), count_threads(facts), count_warps(facts)
     executed, asked = case.get(*_EXECUTED), [case.get(name) for name in _GLOBAL]
-    if not blocks or not threads or not executed or None in asked:
+    if not blocks or not threads or not warps or not executed or None in asked:
         return None
-    warps = blocks * -(-threads // WARP)
     requests = sum(case.get(name) or 0 for name in (*_GLOBAL, *_OTHER))
     if not 0 < requests <= MOST_SHARE * warps or executed > MOST_INSTRUCTIONS * warps:
         return None

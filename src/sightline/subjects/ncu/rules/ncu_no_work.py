@@ -37,7 +37,7 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.roofline.chart import shorten_name
-from sightline.roofline.launch import WARP, count_blocks, count_threads
+from sightline.roofline.launch import count_warps
 
 RULE = Rule("ncu-no-work", "Did nothing")
 LEAST = 6.0
@@ -47,11 +47,9 @@ _STORES = "smsp__inst_executed_op_global_st.sum"
 
 def _count(case: Case) -> tuple[float, int] | None:
     """Warp instructions for each warp, and warps; None where one was not measured."""
-    blocks, threads = count_blocks(case.facts), count_threads(case.facts)
-    executed = case.get(*_EXECUTED)
-    if not blocks or not threads or not executed:
+    warps, executed = count_warps(case.facts), case.get(*_EXECUTED)
+    if not warps or not executed:
         return None
-    warps = blocks * -(-threads // WARP)
     return executed / warps, warps
 
 

@@ -40,9 +40,8 @@ from sightline.diagnosis.profiled import THEORETICAL_PCT, judge_kernels
 from sightline.roofline.facts import CYCLES, SM_CLOCK, TIME
 from sightline.roofline.launch import (
     METRICS,
-    WARP,
     count_blocks,
-    count_threads,
+    count_warps,
     read_limits_and_launch,
 )
 from sightline.roofline.occupancy import compute_occupancy
@@ -108,12 +107,12 @@ def _count_instructions(case: Case) -> float | None:
     clock, seconds, issue = facts.sm_clock, facts.seconds, case.get(_ISSUE)
     percent = case.use(ISSUE_SLOTS)
     used = issue if issue is not None else None if percent is None else percent / 100
-    blocks, threads, sms = count_blocks(facts), count_threads(facts), facts.device.get("sm_count")
+    warps, sms = count_warps(facts), facts.device.get("sm_count")
     known = read_limits_and_launch(facts)
-    if not (clock and seconds and used and blocks and threads and sms and known):
+    if not (clock and seconds and used and warps and sms and known):
         return None
-    warps: float = blocks * -(-threads // WARP) / (sms * known[0].schedulers)
-    executed: float = used * clock * seconds / warps
+    each: float = warps / (sms * known[0].schedulers)
+    executed: float = used * clock * seconds / each
     return executed
 
 
