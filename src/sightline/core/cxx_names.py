@@ -34,6 +34,15 @@ class CxxName(NamedTuple):
     parameters: str  # of the function, without the brackets
 
 
+# Types of 16 bits that are younger than the C++ libraries of most systems (GCC 13), and what stands
+# for each: types of characters, which no kernel has. All are one builtin type in a name, so what
+# refers back still does.
+_YOUNGER = (
+    ("DF16b", "Du", "char8_t", "__bf16"),
+    ("DF16_", "Ds", "char16_t", "_Float16"),
+)
+
+
 @lru_cache(maxsize=65536)
 def demangle(name: str) -> str:
     """A C++ symbol as it was written, where the system has a C++ library to ask."""
@@ -41,15 +50,17 @@ def demangle(name: str) -> str:
         return name
     import cxxfilt
 
-    # std::bfloat16_t is younger than the C++ libraries of most systems (GCC 13). char8_t, which no
-    # kernel has, stands for it: both are one builtin type, so what refers back still does.
-    with_bfloat = name.replace("DF16b", "Du")
-    for symbol in dict.fromkeys((name, with_bfloat)):
+    symbol = name
+    for code, stand_in, _, _ in _YOUNGER:
+        symbol = symbol.replace(code, stand_in)
+    for asked in dict.fromkeys((name, symbol)):
         try:
-            found = str(cxxfilt.demangle(symbol))
+            found = str(cxxfilt.demangle(asked))
         except (cxxfilt.Error, UnicodeError, ValueError):
             continue
-        return found if symbol == name else found.replace("char8_t", "__bf16")
+        for _, _, theirs, own in _YOUNGER if asked != name else ():
+            found = found.replace(theirs, own)
+        return found
     return name
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 Words = tuple[tuple[str, str], ...]
+# A command of Nsight Compute with its options, of which one may be in quotes (-k "regex:a.*b").
+NCU = r'\bncu\b(?: -(?:(?<= )"[^"]*"|[^;,"])*)?'
 
 
 class _Accelerator(NamedTuple):
@@ -69,7 +71,7 @@ def list_words(vendor: str, sums: str) -> Words:
         (r"ncu [^;,()]*\(AMD: [^)]*\)", one.profiler),
         (r"Nsight Compute or rocprof-compute", one.profiler),
         (sums, one.timeline),
-        (r"\bncu\b(?: -[^;,\"]*)?", one.profiler),
+        (NCU, one.profiler),
         (r"\bnsys (?:profile|analyze)[^;,\"]*", one.timeline),
         (r"\bNsight (?:Compute|Systems)\b", "the profiler"),
         (r"\bnvidia-smi\b(?: topo -m| -[^;,)]*)?", one.monitor),

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from sightline.core.model.declare import Finding
 from sightline.core.model.run import Run
-from sightline.diagnosis.accelerator_words import VENDORS, list_words, name_unit
+from sightline.diagnosis.accelerator_words import NCU, VENDORS, list_words, name_unit
 from sightline.timeline.world import read_world
 
 _Words = Sequence[tuple[str, str]]
@@ -27,7 +27,7 @@ _AMD: _Words = (
     # Where a rule names both vendors' tools, the other's goes.
     (r"ncu [^;,()]*\(AMD: ([^)]*)\)", r"\1"),
     (r"Nsight Compute or rocprof-compute", "rocprof-compute"),
-    (r"\bncu\b(?: -[^;,\"]*)?", "rocprof-compute profile -n NAME -- PROGRAM"),
+    (NCU, "rocprof-compute profile -n NAME -- PROGRAM"),
     (_SUMS, "rocprofv3 --kernel-trace --memory-copy-trace --stats -- PROGRAM"),
     (r"\bnsys (?:profile|analyze)[^;,\"]*", "rocprofv3 --sys-trace -- PROGRAM"),
     (r"\bNsight Compute\b", "rocprof-compute"),
@@ -53,7 +53,7 @@ _AMD: _Words = (
 _INTEL: _Words = (
     (r"ncu [^;,()]*\(AMD: [^)]*\)", "unitrace --metric-query PROGRAM"),
     (r"Nsight Compute or rocprof-compute", "VTune Profiler"),
-    (r"\bncu\b(?: -[^;,\"]*)?", "unitrace --metric-query PROGRAM"),
+    (NCU, "unitrace --metric-query PROGRAM"),
     (_SUMS, "unitrace --device-timing PROGRAM"),
     (
         r"\bnsys (?:profile|analyze)[^;,\"]*",

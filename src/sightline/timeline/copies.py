@@ -105,6 +105,8 @@ def measure_exposed_copies(run: Run) -> pl.DataFrame:
 # Ours: kernels of a hundred launches, since the first call of each takes as long; with the copies
 # of a test's arguments there and back twice that.
 _LITTLE_KERNELS_NS, _LITTLE_NS = 500_000, 1_000_000
+# A first launch takes about as long; and what a program's set-up takes (both ours).
+_MOMENT_NS, _FAR_LONGER = 100_000, 100
 _FEW_COPIES = 10  # a test that moves its arguments one by one makes tens of them
 _ONE_PAUSE = 0.9  # of all that was recorded, between two operations: setting up, and no loop (ours)
 
@@ -113,19 +115,29 @@ def is_too_little(run: Run) -> bool:
     """Whether all that ran is a handful of kernels that take next to no time, and some copies.
 
     Or kernels of which each ran once: one pass over a problem, and what was sent for it. Copies may
-    take longer where one pause is nearly all of the recording.
+    take longer where one pause is nearly all of the recording. Or up to a hundred of any that are
+    over before the program's first call would be.
     """
     used = run.columns("device_ops", ("kind", "start_ns", "end_ns"))
     kernels = int((used.get_column("kind") == "kernel").sum())
     if not kernels or used.height >= _FEW_COPIES * LEAST_OPERATIONS:
         return False
     if kernels >= LEAST_OPERATIONS and not runs_each_once(run):
-        return False
+        return _is_moment(run, used)
     length = pl.col("end_ns") - pl.col("start_ns")
     took = used.group_by(is_kernel=pl.col("kind") == "kernel").agg(ns=length.sum())
     computed = took.filter("is_kernel").get_column("ns").sum()
     little = took.get_column("ns").sum() < _LITTLE_NS
     return computed < _LITTLE_KERNELS_NS and (little or _is_one_pause(used))
+
+
+def _is_moment(run: Run, ops: pl.DataFrame) -> bool:
+    """Whether the device is done in a moment of a program that is known to run for far longer."""
+    span = pl.col("end_ns").max() - pl.col("start_ns").min()
+    if ops.select(span).item() >= _MOMENT_NS or not run.rows("host_ops"):
+        return False
+    host = run.columns("host_ops", ("start_ns", "end_ns"))
+    return bool(host.select(span).item() >= _FAR_LONGER * _MOMENT_NS)
 
 
 def _is_one_pause(ops: pl.DataFrame) -> bool:

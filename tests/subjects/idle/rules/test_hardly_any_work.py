@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from sightline import findings
 from support.rules import answers, assert_silent
 from support.traces import call, copy, kernel, launch, launched, opened
@@ -65,6 +67,18 @@ def test_kernels_of_which_each_ran_once(tmp_path: Path) -> None:
     first = findings(opened(tmp_path, events))[0]
     assert first.rule == RULE
     assert first.summary.startswith("20 kernels took 60.00 µs in all: too little to judge")
+
+
+@pytest.mark.parametrize(("program", "little"), [(50_000, True), (400, False)])
+def test_kernels_that_are_over_in_a_moment(tmp_path: Path, program: int, little: bool) -> None:
+    """Sixteen of 4 µs, after a set-up of 50 ms; of a program as short they may be a step."""
+    events = [launched(program + 5 * n, kernel("k", program + 5 * n + 3, 4)) for n in range(16)]
+    run = opened(tmp_path, [call("cudaStreamCreate", 0, program - 10), *events])
+    first = next(f for f in findings(run) if not f.abstained)
+    assert (first.rule == RULE) is little
+    if little:
+        assert first.summary.startswith("16 kernels took 64.00 µs in all: too little to judge")
+        assert not any(f.gain_ns for f in findings(run))
 
 
 def test_one_pause_between_two_set_ups(tmp_path: Path) -> None:

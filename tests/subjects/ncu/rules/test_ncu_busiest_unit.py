@@ -112,3 +112,19 @@ def test_as_many_loads_as_the_l1_takes_in(tmp_path: Path) -> None:
     found = next(f for f in sightline.findings(run) if f.rule == RULE)
     assert "90.3 % of the load and store instructions that it can take" in found.summary
     assert "fewer loads and stores" in (found.fix or "")
+
+
+@pytest.mark.parametrize(
+    ("stage", "fix"), [(41.0, "fewer loads and stores"), (79.0, "touches few sectors")]
+)
+def test_loads_that_are_answered_at_once_are_too_many(
+    tmp_path: Path, stage: float, fix: str
+) -> None:
+    """All threads of a warp read the same word: there is nothing to coalesce."""
+    data, asked = (
+        f"l1tex__{name}.{ENDING}" for name in ("data_pipe_lsu_wavefronts", "lsuin_requests")
+    )
+    lit = {SM: 60.1, MEMORY: max(60.0, stage), L1: 99.5, data: stage, asked: 59.8}
+    run = profiled(tmp_path, lit | {"launch__waves_per_multiprocessor": 163.0})
+    first = next(f for f in sightline.findings(run) if f.rule == RULE)
+    assert fix in first.fix

@@ -59,6 +59,7 @@ from sightline.subjects.idle.rules._parts import (
 )
 from sightline.timeline import causes
 from sightline.timeline.cold_runs import find_cold_pauses, list_growth
+from sightline.timeline.copies import is_too_little
 from sightline.timeline.segments import REPEATING, list_segments, measure_whole
 
 RULE = Rule("start-up", "Start-up", over_time=True)
@@ -101,7 +102,7 @@ def check(run: Run) -> Iterator[Finding]:
             price=(Price(ns, "ns"), None),
             severity="info",
             title=title,
-            states_limit=2 * ns >= whole,
+            states_limit=2 * ns >= whole and (steps > 0 or is_too_little(run)),
         )
         yield found if 2 * unknown < ns else _say_unrecorded(found, unknown, ns, steps)
 

@@ -15,7 +15,9 @@ Evidence
 Threshold
     None: a module is built so, or not. Double precision is named beside it where its pipe is used
     by 60 % (Nsight Compute, rule HighPipeUtilization) and has an eighth of the rate of single
-    precision or less (as for ncu-fp64): no build changes that.
+    precision or less (as for ncu-fp64): no build changes that. Nor does one change that hardly any
+    warp of the longest kernel works (ncu-lone-warps), or that its warps leave nine tenths of the
+    SMs empty (ours): where that is so this is said behind it.
 
 Fix
     Build without -G; -lineinfo keeps the source lines in profiles (CMake: no Debug build type;
@@ -30,7 +32,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
@@ -42,22 +44,26 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.errors import MissingDataError
+from sightline.roofline.launch import count_warps
 from sightline.roofline.peaks import find_compute_peak
 from sightline.roofline.placement import LATENCY_PCT
 from sightline.roofline.placement import METRICS as PLACED
+from sightline.subjects.ncu.rules.ncu_lone_warps import OF_WARPS, are_lone
 
 RULE = Rule("ncu-debug-build", "Built for debugging")
 RATIO = 8.0  # as for ncu-fp64
+LEAST_FILLED = 0.1
 
 
 def check(run: Run) -> Iterator[Finding]:
-    """At most one finding, which comes first: all others are of code that nobody runs."""
+    """At most one finding. It comes first, as others are of code that nobody runs: most of them."""
     if not run.rows("profiled_kernels"):
         return
     rows = run.table("quality").filter(pl.col("kind") == "debug_build")
     if rows.is_empty():
         return
     double = find_double(run)
+    leads = not hardly_runs(run)
     yield build_finding(
         RULE,
         f"{rows.item(0, 'text')[:1].upper()}{rows.item(0, 'text')[1:]}: the program that is meant "
@@ -72,21 +78,34 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline report AFTER: this is gone",
             sources=("NVCC: --device-debug turns off all optimizations on device code",),
         ),
-        severity="warning",
+        severity="warning" if leads else "info",
         confidence="high",
-        states_limit=True,
-        is_asked=True,
+        states_limit=leads,
+        is_asked=leads,
     )
 
 
 def find_double(run: Run) -> list[str]:
     """What holds in any build: double precision on a GPU that has little of it."""
-    try:
-        every = load_cases(run, PLACED, "--section SpeedOfLight")
-    except MissingDataError:
-        return []
-    longest = max(every, key=lambda case: case.facts.ns or 0, default=None)
+    longest = _find_longest(run, PLACED, "--section SpeedOfLight")
     return [] if longest is None else list(_describe_double(longest))
+
+
+def _find_longest(run: Run, metrics: Sequence[str], record: str) -> Case | None:
+    try:
+        every = load_cases(run, metrics, record)
+    except MissingDataError:
+        return None
+    return max(every, key=lambda case: case.facts.ns or 0, default=None)
+
+
+def hardly_runs(run: Run) -> bool:
+    """Whether the GPU has next to nothing to run in the longest kernel, which no build changes."""
+    longest = _find_longest(run, OF_WARPS, "--section Occupancy")
+    if longest is None:
+        return False
+    warps, sms = count_warps(longest.facts), longest.facts.device.get("sm_count")
+    return are_lone(longest) or bool(warps and sms and warps <= LEAST_FILLED * sms)
 
 
 def _describe_double(case: Case) -> Iterator[str]:
