@@ -27,6 +27,7 @@ from sightline.record.inline.torch_profiler import without_names
 
 # Ranks that a fingerprint is made of: a node has eight or sixteen GPUs, and its ranks are alike.
 _MOST_PRINTED = 16
+_FORMAT = "kineto"  # as PyTorch writes them
 _NICE = 10  # behind the program whose node it is
 
 
@@ -51,13 +52,16 @@ def reduce_capture(folder: Path, facts: dict[str, Any]) -> None:
 def _open_trace(trace: Path) -> tuple[str, Run | str]:
     """A trace's name as it is kept, and its run, or why it cannot be read."""
     from sightline.opening.run import open_run
+    from sightline.opening.unkept import open_unkept
 
     without_names(trace)
-    if trace.stat().st_size > finishing.COMPRESS_ABOVE:
+    is_small = trace.stat().st_size <= finishing.COMPRESS_ABOVE
+    if not is_small:
         finishing.compress_trace(trace)
         trace = trace.with_name(f"{trace.name}.gz")
     try:
-        return trace.name, open_run([str(trace)])
+        # To keep a small one in the cache takes longer than to read it, and few are asked again.
+        return trace.name, open_unkept(trace, _FORMAT) if is_small else open_run([str(trace)])
     except SightlineError as error:
         return trace.name, error.what if error.why is None else f"{error.what}: {error.why}"
 
