@@ -90,8 +90,8 @@ def _list_hits(every: list[Case]) -> Iterator[Hit]:
         took = sum(case.time_ns for case in cases)
         mean = sum(case.time_ns * _measure_memory(case) for case in cases) / max(took, 1.0)
         evidence = (
-            f"{format_several(len(cases), 'launch', 'launches')} over all of the data, each of which "
-            f"needs memory for {format_pct(mean)} of its time"
+            f"{format_several(len(cases), 'launch', 'launches')} over all of the data, each of "
+            f"which needs memory for {format_pct(mean)} of its time"
         )
         for case in cases:
             estimate = _SAVED * _measure_memory(case)
