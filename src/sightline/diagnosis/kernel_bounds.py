@@ -71,6 +71,7 @@ XU = ("MUFU", "I2F", "F2I", "F2F", "FRND", "I2I", "POPC", "FLO", "BREV")
 # Rules that say that warps wait, not for what: what a unit or a line does to them explains these.
 WAITS = ("ncu-stall", "ncu-issue-slots", "ncu-latency")
 WAVES_PER_SM = "launch__waves_per_multiprocessor"
+EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")  # warp instructions
 METRICS = (
     SM_PCT,
     MEMORY_PCT,

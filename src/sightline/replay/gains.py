@@ -102,7 +102,7 @@ def _list_unslowed(run: Run) -> pl.DataFrame | None:
     Of PyTorch's profiler it is. Of a constant for each launch it is not: where the device waited
     for each launch anyway, a gain of 54 % by the clock became one of 64 (H100, CUPTI).
     """
-    if set(run.table("recordings", ["format"]).get_column("format")) != {"kineto"}:
+    if not run.is_all_of("kineto"):
         return None
     nodes = list_nodes(run)
     costs = estimate_costs(run, nodes)

@@ -62,7 +62,7 @@ def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
     errors that both sides share cancel. Where a tool that records no operators made one of them,
     their hosts' pace is not known, and each is by itself.
     """
-    if not all(_is_kineto(run) for run in runs):
+    if not all(run.is_all_of("kineto") for run in runs):
         return [remove_recorder(run) for run in runs]
     nodes = [list_nodes(run) if _may_be_slower(run) else None for run in runs]
     known = [(run, mine) for run, mine in zip(runs, nodes, strict=True) if mine is not None]
@@ -71,10 +71,6 @@ def remove_recorders(runs: Sequence[Run]) -> list[Unrecorded | None]:
         None if mine is None else _remove(run, mine, next(costs), is_ranged=False)
         for run, mine in zip(runs, nodes, strict=True)
     ]
-
-
-def _is_kineto(run: Run) -> bool:
-    return set(run.table("recordings", ["format"]).get_column("format")) == {"kineto"}
 
 
 def _remove_recorder(run: Run) -> Unrecorded | None:

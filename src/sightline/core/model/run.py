@@ -183,6 +183,10 @@ class Run:
                 except READ_FAILURES as error:
                     raise explain_unreadable(name, part.store, error) from error
 
+    def is_all_of(self, importer: str) -> bool:
+        """Whether all of its recordings were read by this importer."""
+        return set(self.table("recordings", ["format"]).get_column("format")) == {importer}
+
     def rows(self, name: str) -> int:
         """How many rows a table has, without reading it."""
         load_table(name)

@@ -104,7 +104,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_within(run: Run) -> bool:
     """Whether the profiler is the framework's own, and began in the running program."""
-    return run.table("recordings", ["format"]).get_column("format").to_list() == ["kineto"]
+    return len(run.parts) == 1 and run.is_all_of("kineto")
 
 
 def _find_extent(run: Run) -> Span:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_count, format_pct, format_several
-from sightline.diagnosis.kernel_bounds import WAITS, Case
+from sightline.diagnosis.kernel_bounds import EXECUTED, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks, count_threads, count_warps
@@ -57,7 +57,6 @@ RULE = Rule(
     ),
 )
 MOST_SHARE, MOST_INSTRUCTIONS = 0.2, 1_000.0
-_EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_{}.sum"
 _GLOBAL = tuple(_REQUESTS.format(f"global_op_{op}") for op in ("ld", "st"))
 _OTHER = (
@@ -73,7 +72,7 @@ _OTHER = (
 def _hit(case: Case) -> Hit | None:
     facts = case.facts
     blocks, threads, warps = count_blocks(facts), count_threads(facts), count_warps(facts)
-    executed, asked = case.get(*_EXECUTED), [case.get(name) for name in _GLOBAL]
+    executed, asked = case.get(*EXECUTED), [case.get(name) for name in _GLOBAL]
     if not blocks or not threads or not warps or not executed or None in asked:
         return None
     requests = sum(case.get(name) or 0 for name in (*_GLOBAL, *_OTHER))
@@ -91,7 +90,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=_GLOBAL,
-    more=(*_EXECUTED, *_OTHER),
+    more=(*EXECUTED, *_OTHER),
     record="--section MemoryWorkloadAnalysis_Tables --section InstructionStats",
     fix="launch as many threads as there are elements, in one dimension: "
     "kernel<<<(n + 255) / 256, 256>>>; two dimensions that each cover the data launch its square",

@@ -34,20 +34,19 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
-from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_bounds import EXECUTED, Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.launch import count_warps
 
 RULE = Rule("ncu-no-work", "Did nothing")
 LEAST = 6.0
-_EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
 _STORES = "smsp__inst_executed_op_global_st.sum"
 
 
 def _count(case: Case) -> tuple[float, int] | None:
     """Warp instructions for each warp, and warps; None where one was not measured."""
-    warps, executed = count_warps(case.facts), case.get(*_EXECUTED)
+    warps, executed = count_warps(case.facts), case.get(*EXECUTED)
     if not warps or not executed:
         return None
     return executed / warps, warps
@@ -55,7 +54,7 @@ def _count(case: Case) -> tuple[float, int] | None:
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name, which leads: what else is said of such a kernel is void."""
-    every = load_cases(run, _EXECUTED, "--section InstructionStats", (_STORES,))
+    every = load_cases(run, EXECUTED, "--section InstructionStats", (_STORES,))
     idle: dict[str, list[tuple[Case, float, int]]] = {}
     times: dict[str, float] = {}
     for case in every:
