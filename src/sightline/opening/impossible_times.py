@@ -96,7 +96,7 @@ def find_faults(ops: pl.DataFrame, calls: pl.DataFrame | None) -> Faults:
         text = "GPU operations at a time that no clock can have were left out"
         remedy = "The profiler had no time for them: update the driver and the profiler."
         notes.append(Quality("impossible_times", "warning", text, lost.len(), remedy))
-    rest = ops.filter(~pl.col("device_op_id").is_in(lost.implode()))
+    rest = ops.filter(~pl.col("device_op_id").is_in(lost.implode())) if lost.len() else ops
     ends = _find_ends(rest)
     if ends.height:
         over = int((ends.get_column("old_end_ns") - ends.get_column("end_ns")).sum())
@@ -203,6 +203,8 @@ def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
 
 def _list_sharing(ops: pl.DataFrame) -> pl.DataFrame:
     """Kernels outside of graphs whose launch has several, by start."""
+    if ops.get_column("launch_id").drop_nulls().is_unique().all():
+        return ops.select("device_op_id", "launch_id", "start_ns").clear()
     alone = pl.col("graph_id").is_null() & pl.col("graph_node_id").is_null()
     kernels = ops.filter(alone & (pl.col("kind") == "kernel"), pl.col("launch_id").is_not_null())
     several = kernels.filter(pl.col("launch_id").is_duplicated())

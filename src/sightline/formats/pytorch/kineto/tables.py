@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -229,23 +229,13 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
         .drop("_ranks")
     )
     direct = found.filter(pl.col("device_op_id").is_not_null()).drop("host_op_id", "subtree_end_id")
-    ops = (
-        found.filter(pl.col("host_op_id").is_not_null())
-        .drop("device_op_id")
-        .filter(~pl.col("op").is_in(["wait", "init", "barrier_wait"]))
-        .sort("host_op_id")
-    )
     names = texts.filter(is_communication(pl.col("text"))).get_column("code").to_list()
     bare = (
         unpack_columns(trace.launches_of(names))
         .join(direct, on="device_op_id", how="anti")
         .sort("launch_id", "device_op_id")
     )
-    inherited = (
-        bare.join_asof(ops, left_on="launch_id", right_on="host_op_id", check_sortedness=False)
-        .filter(pl.col("launch_id") < pl.col("subtree_end_id"))
-        .select(direct.columns)
-    )
+    inherited = _inherit(bare, found, direct.columns) if bare.height else direct.clear()
     element = (
         pl.col("dtype")
         .str.to_lowercase()
@@ -257,6 +247,21 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             bytes_in=pl.col("elements_in") * element, bytes_out=pl.col("elements_out") * element
         )
+    )
+
+
+def _inherit(bare: pl.DataFrame, found: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """What the operators say of communication kernels that say nothing themselves."""
+    ops = (
+        found.filter(pl.col("host_op_id").is_not_null())
+        .drop("device_op_id")
+        .filter(~pl.col("op").is_in(["wait", "init", "barrier_wait"]))
+        .sort("host_op_id")
+    )
+    return (
+        bare.join_asof(ops, left_on="launch_id", right_on="host_op_id", check_sortedness=False)
+        .filter(pl.col("launch_id") < pl.col("subtree_end_id"))
+        .select(columns)
     )
 
 
