@@ -115,16 +115,21 @@ def test_as_many_loads_as_the_l1_takes_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "fix"), [(41.0, "fewer loads and stores"), (79.0, "touches few sectors")]
+    ("stage", "asked", "fix"),
+    [
+        (41.0, 59.8, "fewer loads and stores"),
+        (79.0, 59.8, "touches few sectors"),
+        (10.0, 13.0, "touches few sectors"),
+    ],
 )
 def test_loads_that_are_answered_at_once_are_too_many(
-    tmp_path: Path, stage: float, fix: str
+    tmp_path: Path, stage: float, asked: float, fix: str
 ) -> None:
     """All threads of a warp read the same word: there is nothing to coalesce."""
-    data, asked = (
+    data, taken = (
         f"l1tex__{name}.{ENDING}" for name in ("data_pipe_lsu_wavefronts", "lsuin_requests")
     )
-    lit = {SM: 60.1, MEMORY: max(60.0, stage), L1: 99.5, data: stage, asked: 59.8}
+    lit = {SM: 60.1, MEMORY: max(60.0, stage), L1: 99.5, data: stage, taken: asked}
     run = profiled(tmp_path, lit | {"launch__waves_per_multiprocessor": 163.0})
     first = next(f for f in sightline.findings(run) if f.rule == RULE)
     assert fix in first.fix

@@ -57,9 +57,13 @@ def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {SM: 20.0}), RULE, "--section Occupancy")
 
 
-@pytest.mark.parametrize(("change", "leads"), [({}, False), ({ACTIVE: 80.0, CYCLES: 8e4}, True)])
-def test_a_debug_build_leads_where_another_would_be_faster(
-    tmp_path: Path, change: dict[str, float], leads: bool
+@pytest.mark.parametrize(
+    ("change", "blocks", "threads", "at_fault"),
+    [({}, 40, 256, True), ({ACTIVE: 80.0, CYCLES: 8e4}, 400, 256, False), ({}, 1, 1, True)],
+    ids=["one warp works", "all work", "one thread"],
+)
+def test_what_no_build_changes(
+    tmp_path: Path, change: dict[str, float], blocks: int, threads: int, at_fault: bool
 ) -> None:
-    run = profiled(tmp_path, METRICS | change, blocks=400, time=1e6)
-    assert ncu_debug_build.hardly_runs(run) is not leads
+    run = profiled(tmp_path, METRICS | change, blocks=blocks, threads=threads, time=1e6)
+    assert ncu_debug_build.is_launch_at_fault(run) is at_fault

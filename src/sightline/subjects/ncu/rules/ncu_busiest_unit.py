@@ -62,7 +62,8 @@ def _hit(case: Case) -> Hit | None:
         text += f": {name_unit(part)}, at {format_pct(case.use(part) or 0.0)}"
     asked = case.get(_REQUESTS) if now.unit == L1 else None
     stage = case.get(_DATA) if now.unit == L1 else None
-    if asked is not None and asked >= (LIMIT_PCT if stage is None else min(LIMIT_PCT, stage)):
+    few = LIMIT_PCT if stage is None else min(LIMIT_PCT, max(stage, _MANY))
+    if asked is not None and asked >= few:
         text += f": {format_pct(asked)} of the load and store instructions that it can take"
         return Hit(case, 0.0, 0.0, text, _LOADS)
     if stage is not None and stage < now.pct - _APART:
@@ -87,9 +88,9 @@ _DATA = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
 _TAGS, _APART = "the L1's tags", 20.0
 # Instructions of the LSU that the L1 takes in, whatever each of them moves: where they take as much
 # of their peak as the data stage does of its own, each is answered in a turn or two (two of corpus'
-# kernels with 9 sectors a request: nine times as much for the stage).
+# kernels with 9 sectors a request: nine times as much for the stage). Half of the peak is many (ours).
 _REQUESTS = "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed"
-_LOADS = "loads and stores"
+_LOADS, _MANY = "loads and stores", 50.0
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
 _LESS = {
     _LOADS: "fewer loads and stores: wider ones (float4), values kept in registers, flat arrays in "

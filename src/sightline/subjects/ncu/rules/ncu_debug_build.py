@@ -15,9 +15,9 @@ Evidence
 Threshold
     None: a module is built so, or not. Double precision is named beside it where its pipe is used
     by 60 % (Nsight Compute, rule HighPipeUtilization) and has an eighth of the rate of single
-    precision or less (as for ncu-fp64): no build changes that. Nor does one change that hardly any
-    warp of the longest kernel works (ncu-lone-warps), or that its warps leave nine tenths of the
-    SMs empty (ours): where that is so this is said behind it.
+    precision or less (as for ncu-fp64): no build changes that. Nor does one change a launch of one
+    thread, of blocks for few SMs, or of warps that find nothing to do: where that costs half of the
+    profiled time (ours) this is said behind it.
 
 Fix
     Build without -G; -lineinfo keeps the source lines in profiles (CMake: no Debug build type;
@@ -32,7 +32,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
@@ -44,15 +44,19 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.errors import MissingDataError
-from sightline.roofline.launch import count_warps
 from sightline.roofline.peaks import find_compute_peak
 from sightline.roofline.placement import LATENCY_PCT
 from sightline.roofline.placement import METRICS as PLACED
-from sightline.subjects.ncu.rules.ncu_lone_warps import OF_WARPS, are_lone
+from sightline.subjects.ncu.rules import (
+    ncu_block_size,
+    ncu_idle_warps,
+    ncu_lone_warps,
+    ncu_small_grid,
+)
 
 RULE = Rule("ncu-debug-build", "Built for debugging")
 RATIO = 8.0  # as for ncu-fp64
-LEAST_FILLED = 0.1
+MOST_PCT = 50.0
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -63,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
     if rows.is_empty():
         return
     double = find_double(run)
-    leads = not hardly_runs(run)
+    leads = not is_launch_at_fault(run)
     yield build_finding(
         RULE,
         f"{rows.item(0, 'text')[:1].upper()}{rows.item(0, 'text')[1:]}: the program that is meant "
@@ -87,25 +91,28 @@ def check(run: Run) -> Iterator[Finding]:
 
 def find_double(run: Run) -> list[str]:
     """What holds in any build: double precision on a GPU that has little of it."""
-    longest = _find_longest(run, PLACED, "--section SpeedOfLight")
+    try:
+        every = load_cases(run, PLACED, "--section SpeedOfLight")
+    except MissingDataError:
+        return []
+    longest = max(every, key=lambda case: case.facts.ns or 0, default=None)
     return [] if longest is None else list(_describe_double(longest))
 
 
-def _find_longest(run: Run, metrics: Sequence[str], record: str) -> Case | None:
+def is_launch_at_fault(run: Run) -> bool:
+    """Whether how kernels are launched costs most of the profiled time, which no build changes."""
+    return any(
+        not found.abstained and found.confidence != "low" and (found.cost_pct or 0) >= MOST_PCT
+        for rule in (ncu_lone_warps, ncu_idle_warps, ncu_block_size, ncu_small_grid)
+        for found in _ask(rule.check, run)
+    )
+
+
+def _ask(check: Callable[[Run], Iterator[Finding]], run: Run) -> list[Finding]:
     try:
-        every = load_cases(run, metrics, record)
+        return list(check(run))
     except MissingDataError:
-        return None
-    return max(every, key=lambda case: case.facts.ns or 0, default=None)
-
-
-def hardly_runs(run: Run) -> bool:
-    """Whether the GPU has next to nothing to run in the longest kernel, which no build changes."""
-    longest = _find_longest(run, OF_WARPS, "--section Occupancy")
-    if longest is None:
-        return False
-    warps, sms = count_warps(longest.facts), longest.facts.device.get("sm_count")
-    return are_lone(longest) or bool(warps and sms and warps <= LEAST_FILLED * sms)
+        return []
 
 
 def _describe_double(case: Case) -> Iterator[str]:

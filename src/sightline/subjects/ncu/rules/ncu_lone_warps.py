@@ -55,7 +55,7 @@ _ACTIVE_PCT = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ACTIVE_CYCLES = "sm__cycles_active.avg"
 _ALL_CYCLES = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg")
 _CLOCK = "gpc__cycles_elapsed.avg.per_second"
-OF_WARPS = (*METRICS, _ACTIVE_PCT, _ACTIVE_CYCLES, *_ALL_CYCLES, _CLOCK)
+_OF_WARPS = (*METRICS, _ACTIVE_PCT, _ACTIVE_CYCLES, *_ALL_CYCLES, _CLOCK)
 
 
 def count_working_warps(case: Case) -> tuple[float, int] | None:
@@ -77,20 +77,13 @@ def _count_cycles(case: Case) -> float:
     return cycles or (clock or 0.0) * (case.facts.ns or 0.0) / 1e9
 
 
-def are_lone(case: Case) -> bool:
-    """Whether hardly any of the warps that fit is at work."""
-    found = count_working_warps(case)
-    if found is None or (case.facts.ns or 0) < LEAST_NS:
-        return False
-    working, fit = found
-    return 0 < working <= MOST_SHARE * fit
-
-
 def _hit(case: Case) -> Hit | None:
     found = count_working_warps(case)
-    if found is None or not are_lone(case):
+    if found is None or (case.facts.ns or 0) < LEAST_NS:
         return None
     working, fit = found
+    if not 0 < working <= MOST_SHARE * fit:
+        return None
     evidence = (
         f"Of {format_several(fit, 'warp')} that fit on the GPU at once {working:.1f} "
         f"{'is' if round(working, 1) == 1 else 'are'} at work on average: the others end at once, "
@@ -103,7 +96,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(_ACTIVE_PCT, _ACTIVE_CYCLES),
-    more=OF_WARPS,
+    more=_OF_WARPS,
     record="--section Occupancy --section WorkloadDistribution",
     fix="see which threads run on (an index test that leaves all but a few out, a loop in one "
     "thread): give each thread one item, and a long item a warp or a block; what is serial by "
