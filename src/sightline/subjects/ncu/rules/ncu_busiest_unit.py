@@ -87,8 +87,8 @@ _HITS = "l1tex__t_sector_hit_rate.pct"
 _DATA = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
 _TAGS, _APART = "the L1's tags", 20.0
 # Instructions of the LSU that the L1 takes in, whatever each of them moves: where they take as much
-# of their peak as the data stage does of its own, each is answered in a turn or two (two of corpus'
-# kernels with 9 sectors a request: nine times as much for the stage). Half of the peak is many (ours).
+# of their peak as the data stage does of its own, each is answered in a turn or two (kernels with 9
+# sectors a request: nine times as much for the stage). Half of the peak is many (ours).
 _REQUESTS = "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed"
 _LOADS, _MANY = "loads and stores", 50.0
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
