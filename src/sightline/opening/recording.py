@@ -112,9 +112,10 @@ def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
             for c in columns
         )
     else:
-        present = frame.drop(find_null_columns(frame)).columns
+        nulls = find_null_columns(frame)
+        present = [name for name in frame.columns if name not in nulls]
     kept = [c.name for c in columns if c.name in present or c.required]
-    return conform_columns(frame, columns).select(kept)
+    return conform_columns(frame, columns, kept)
 
 
 def _shift_times(

@@ -6,6 +6,7 @@ and joining recordings into one run knows from it which columns are ids.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -137,16 +138,23 @@ def make_empty(columns: tuple[Column, ...]) -> pl.DataFrame:
     return pl.DataFrame(schema={c.name: c.dtype for c in columns})
 
 
-def conform_columns(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
+def conform_columns(
+    frame: FrameT, columns: tuple[Column, ...], kept: Container[str] | None = None
+) -> FrameT:
     """The frame with exactly these columns, in order and type; absent ones are null.
 
-    A column that is not declared is a mistake of the caller, not of the recording.
+    Where only some are `kept`, with those. A column that is not declared is a mistake of the
+    caller, not of the recording.
     """
     present = frame.collect_schema().names()
     unknown = set(present) - {c.name for c in columns}
     if unknown:
         raise AssertionError(f"undeclared columns: {sorted(unknown)}")
-    return frame.select(_take_column(c.name, c.dtype, c.name in present) for c in columns)
+    return frame.select(
+        _take_column(c.name, c.dtype, c.name in present)
+        for c in columns
+        if kept is None or c.name in kept
+    )
 
 
 # Making them anew takes a tenth of reading a short recording.
