@@ -22,9 +22,9 @@ def open_browser() -> Iterator[Any]:
     sys.path.insert(0, str(ROOT / "tests"))
     from playwright.sync_api import sync_playwright
 
-    from web.conftest import FLAGS
+    from support.chromium import FLAGS
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
         yield browser
         browser.close()

@@ -75,9 +75,9 @@ def _named_by_strings(module: str) -> Iterator[str]:
     source = path.read_text(encoding="utf-8")
     if not _QUOTED.search(source):
         return
-    tree = ast.parse(source)
-    docs = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    docs = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         text = node.value if isinstance(node, ast.Constant) and id(node) not in docs else None
         if isinstance(text, str) and _MODULE.fullmatch(text):
             yield text
@@ -199,6 +199,9 @@ class Way:
             return
         if room not in self.rooms:
             self.rooms.append(room)
+        caller = frame.f_back
+        if caller is not None and self._find_room(caller.f_code) == room:
+            return  # most calls stay in their room
         above = list(islice(self._list_rooms_above(frame), 2))
         # Whoever asked may be asked back: what it handed down is its own.
         if above and _is_higher(room, above[0]) and room not in above[1:]:
@@ -216,12 +219,14 @@ class Way:
             caller = caller.f_back
 
     def _find_room(self, code: CodeType) -> str | None:
-        if code not in self._known:
+        try:
+            return self._known[code]
+        except KeyError:
             path = Path(code.co_filename)
             inside = path.is_relative_to(SOURCE) and code.co_name != "<module>"
             room = path.relative_to(SOURCE).parts[0].removesuffix(".py") if inside else ""
             self._known[code] = room if room in FLOORS else None
-        return self._known[code]
+            return self._known[code]
 
 
 def follow_command(*words: str) -> Way:

@@ -205,6 +205,8 @@ def list_cases(folder: Path, only: str | None) -> Iterator[tuple[str, str, Made]
     for name, (importer, make) in CASES.items():
         if only is None or only in name:
             yield name, importer, Made(make)
+    if only and "/" in only:  # of those made by hand: no format is called so
+        return
     listed: list[tuple[str, str]] = []
     told = folder / "listed.json"
     folder.mkdir(parents=True, exist_ok=True)

@@ -643,7 +643,7 @@ def test_damaged_objects_of_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyP
             stopped = {"jobId": 7, "cluster": "c1", "stopTime": NOW, "jobState": "completed"}
             own.send_json("/api/jobs/stop_job/", stopped)
             own.service.store.checkpoint()
-        for name in bucket.list():
+        for number, name in enumerate(bucket.list()):
             whole = bucket.get(name)
             cut = (
                 b"",
@@ -651,7 +651,8 @@ def test_damaged_objects_of_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 whole[:50],
                 *(damage(whole, rng, whole)[1] for _ in range(20 if CAMPAIGNS else 2)),
             )
-            for made in cut:
+            # Each kind of damage, and each object damaged; all of all in a campaign.
+            for made in cut if CAMPAIGNS else (cut[number % 3], cut[-1]):
                 bucket.put(name, made)
                 (tmp_path / "store" / "index.duckdb").unlink(missing_ok=True)
                 with suppress(SightlineError), run_service(tmp_path, **more) as own:

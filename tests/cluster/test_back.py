@@ -11,9 +11,10 @@ import pytest
 from sightline.cluster.demo import list_month
 from sightline.cluster.store import Store
 from sightline.doors.cli.main import main
+from support.campaigns import CAMPAIGNS
 from support.object_storage import open_bucket
 
-JOBS = 60
+JOBS = 60 if CAMPAIGNS else 24
 RULE = {
     "name": "Little work for CPUs", "tag": "little", "parameters": [],
     "metrics": ["cpu_load"], "requirements": [], "variables": [],

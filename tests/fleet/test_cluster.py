@@ -70,7 +70,6 @@ def die_at(path: Path, *, once: Path | None = None) -> distributed.WorkerPlugin:
     return Dies()
 
 
-@pytest.mark.timing
 def test_the_same_answer_as_one_process(folder: Path, address: str) -> None:
     here = sightline("ranks", folder, "--json")
     there = sightline("ranks", folder, "--json", "--scheduler", address)

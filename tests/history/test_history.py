@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from compare.programs import Program, write_runs
+from compare.programs import Program, scale_sample, write_runs
 from sightline.compare.fingerprint import parse_fingerprint, write_fingerprint
 from sightline.compare.sample import Sample
 from sightline.compare.sides import open_side
@@ -34,15 +34,6 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     return parse_fingerprint(write_fingerprint(found), found.name)
 
 
-def _scale(sample: Sample, factor: int) -> Sample:
-    """The same run `factor` times as long."""
-    return replace(
-        sample,
-        whole_ns=sample.whole_ns * factor,
-        leaves=sample.leaves.with_columns(pl.col("own_ns", "total_ns") * factor),
-    )
-
-
 def test_metrics_are_means_of_a_step(sample: Sample) -> None:
     metrics = list_metrics(sample)
     assert metrics["step_ns"] == 780_000
@@ -55,7 +46,7 @@ def test_metrics_are_means_of_a_step(sample: Sample) -> None:
 
 def test_series_in_order_of_time(sample: Sample, tmp_path: Path) -> None:
     for at, factor in ((3, 4), (1, 1), (2, 2)):
-        add_run(tmp_path, _scale(sample, factor), {"commit": f"c{at}"}, at)
+        add_run(tmp_path, scale_sample(sample, factor), {"commit": f"c{at}"}, at)
     points = read_series(tmp_path, "step_ns", {}, "commit")
     assert [(p.label, p.value) for p in points] == [
         ("c1", 780_000), ("c2", 1_560_000), ("c3", 3_120_000),
@@ -70,7 +61,7 @@ def test_runs_of_a_commit_are_one_point(sample: Sample, tmp_path: Path) -> None:
     for at, (factor, labels) in enumerate(
         [(1, {"commit": "a"}), (4, {"commit": "a"}), (9, {}), (16, {}), (1, {"commit": "a"})]
     ):
-        add_run(tmp_path, _scale(sample, factor), {**labels, "n": str(at)}, at)
+        add_run(tmp_path, scale_sample(sample, factor), {**labels, "n": str(at)}, at)
     points = read_series(tmp_path, "step_ns", {}, "commit")
     assert [(p.label, p.runs) for p in points] == [
         ("a", 2), ("run0.json", 1), ("run0.json", 1), ("a", 1),
@@ -109,7 +100,7 @@ def test_machines_are_not_mixed(sample: Sample, tmp_path: Path) -> None:
 def test_many_files_become_few_and_nothing_is_lost(sample: Sample, tmp_path: Path) -> None:
     for at in range(40):
         labels = {"commit": str(at)}
-        add_run(tmp_path, _scale(sample, at + 1), labels, at, many_files=4, large_runs=10)
+        add_run(tmp_path, scale_sample(sample, at + 1), labels, at, many_files=4, large_runs=10)
     for folder in ("runs", "values"):
         assert len(list((tmp_path / folder).iterdir())) <= 4 + 40 // 10
     values = [p.value for p in read_series(tmp_path, "step_ns", {}, "commit")]
@@ -120,7 +111,7 @@ def test_many_files_become_few_and_nothing_is_lost(sample: Sample, tmp_path: Pat
 def test_a_merge_that_was_cut_short_changes_nothing(sample: Sample, tmp_path: Path) -> None:
     """The merged file is there, and the files that went into it still are."""
     for at in range(3):
-        add_run(tmp_path, _scale(sample, at + 1), {"commit": str(at)}, at)
+        add_run(tmp_path, scale_sample(sample, at + 1), {"commit": str(at)}, at)
     for folder in ("runs", "values"):
         files = list((tmp_path / folder).glob("*.parquet"))
         pl.concat([pl.read_parquet(f) for f in files]).write_parquet(

@@ -18,6 +18,7 @@ from support.corpus import CORPUS, SHARED
 
 EVENTS = {"open", "os.listdir", "os.scandir", "sqlite3.connect", "subprocess.Popen"}
 _opened: list[str] | None = None  # None: nobody asks
+_PLACE = str(SHARED)
 
 
 def list_texts(value: object) -> Iterator[str]:
@@ -32,9 +33,14 @@ def list_texts(value: object) -> Iterator[str]:
 def note_access(event: str, arguments: tuple[Any, ...]) -> None:
     """Remember what lies beside the checkout. Raises nothing: the product would report it."""
     if _opened is not None and event in EVENTS:
+        first = arguments[0]
+        if type(first) is str and event != "subprocess.Popen":  # nearly all of them
+            if _PLACE in first:
+                _opened.append(first)
+            return
         # Of a program's start its words and folder count, not all of its environment.
         texts = list_texts(arguments[:3] if event == "subprocess.Popen" else arguments[:1])
-        _opened.extend(text for text in texts if str(SHARED) in text)
+        _opened.extend(text for text in texts if _PLACE in text)
 
 
 sys.addaudithook(note_access)

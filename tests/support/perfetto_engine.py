@@ -62,12 +62,12 @@ def open_engine() -> Iterator[Query]:
     root = Path(found.origin).parent / "web_dist"
     handler = functools.partial(Handler, directory=str(root))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        browser = launch_chromium(["--no-sandbox", "--disable-gpu"])
+        context = launch_chromium().new_context()
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
         def query(trace: bytes, *statements: str) -> list[list[list[Any]]]:
             held[0] = trace
-            page = browser.new_page()
+            page = context.new_page()
             page.goto(f"http://127.0.0.1:{server.server_port}/")
             page.wait_for_function("window.app")
             answers: list[list[list[Any]]] = json.loads(page.evaluate(_ASK, list(statements)))
@@ -75,5 +75,5 @@ def open_engine() -> Iterator[Query]:
             return answers
 
         yield query
-        browser.close()
+        context.close()
         server.shutdown()

@@ -11,15 +11,6 @@ import pytest
 from support.chromium import launch_chromium
 from support.places import ROOT
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 ASSETS = ROOT / "src" / "sightline" / "assets"
 
 
@@ -33,12 +24,10 @@ class Opened:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
+def browser() -> object:
     if not all((ASSETS / f"{name}.html").is_file() for name in ("flame", "report")):
         pytest.skip("the pages are not built: python scripts/build_web.py")
-    running = launch_chromium(FLAGS)
-    yield running
-    running.close()
+    return launch_chromium()
 
 
 @pytest.fixture

@@ -12,17 +12,9 @@ from sightline.doors.http.running import ClusterService
 from support.chromium import launch_chromium
 from support.cluster_service import TOKENS, Own, make_rules
 from support.places import ROOT
-from web.conftest import FLAGS
 
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.pages]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    running = launch_chromium(FLAGS)
-    yield running
-    running.close()
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +35,11 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def opened(chromium, site):
+def opened(site):
     contexts = []
 
     def open_page(path: str = "/", **options):
-        context = chromium.new_context(
+        context = launch_chromium().new_context(
             **{"viewport": {"width": 1280, "height": 900}, "bypass_csp": True, **options}
         )
         contexts.append(context)

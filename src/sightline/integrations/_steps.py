@@ -11,6 +11,7 @@ from typing import Any
 from sightline.record.inline.rank import find_identity, is_chosen
 from sightline.record.inline.session import OFF, state, tell_person
 from sightline.record.inline.trace_handler import trace_handler
+from sightline.record.inline.unloaded import without_inductor
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class StepProfiler:
                 with_stack=plan.stacks,
                 profile_memory=plan.memory,
             )
-            profiler.start()
+            with without_inductor(torch):
+                profiler.start()
         except Exception as error:  # whatever torch raises: the training goes on
             tell_person(f"PyTorch's profiler does not start: {error}")
             self._left = 0
@@ -82,7 +84,8 @@ class StepProfiler:
             return
         self._left -= 1
         try:
-            self._profile.step()
+            with without_inductor(sys.modules["torch"]):  # as the warm-up begins
+                self._profile.step()
         except Exception as error:
             tell_person(f"PyTorch's profiler fails: {error}")
             self._left = 0

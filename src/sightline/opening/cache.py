@@ -83,9 +83,9 @@ def keep_entry(name: str, content: str | None, make: Callable[[Path], None]) -> 
         raise _explain_unwritable(folder, error) from error
     finally:
         remove_scratch(scratch)
-    for room in folder.glob("scratch-*"):  # of processes that died
-        if is_abandoned(room):
-            remove_scratch(room / "work")
+    for found in os.listdir(folder):  # noqa: PTH208  # of thousands, few become a path
+        if found.startswith("scratch-") and is_abandoned(folder / found):  # of processes that died
+            remove_scratch(folder / found / "work")
     if not is_temporary(folder):
         _trim_when_due(folder, folder / name)
     return folder / name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +18,7 @@ from sightline.core.model.cache_folder import (
     open_cache_folder,
     replace_cache_folder,
 )
+from sightline.core.model.columns import Table
 from sightline.core.model.declare import Importer, ImportOptions
 from sightline.core.model.source import Source
 from sightline.core.model.store import describe_recording
@@ -125,8 +126,19 @@ def _write_behind(name: str, content: str, source: Source, read: ReadRecording) 
 
 def _layout() -> str:
     """The tables' columns in short: an entry that was written with others is not taken."""
+    tables = {name: module.TABLE for name, module in registry.load_members("tables")}
+    key = tuple(map(id, tables.values()))
+    if key not in _layouts:
+        _layouts[key] = tables, _shorten_layout(tables)
+    return _layouts[key][1]
+
+
+# What was said of these very tables, which are held so that no others have their identities.
+_layouts: dict[tuple[int, ...], tuple[dict[str, Table], str]] = {}
+
+
+def _shorten_layout(tables: Mapping[str, Table]) -> str:
     columns = [
-        (name, [(c.name, str(c.dtype)) for c in module.TABLE.columns])
-        for name, module in registry.load_members("tables")
+        (name, [(c.name, str(c.dtype)) for c in table.columns]) for name, table in tables.items()
     ]
     return hashlib.blake2b(repr(columns).encode(), digest_size=8).hexdigest()

@@ -159,6 +159,8 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     none = pl.DataFrame(
         schema={"device_op_id": pl.Int64, "end_ns": pl.Int64, "old_end_ns": pl.Int64}
     )
+    if ops.height <= _WITHIN:  # no operation has as many later ones
+        return none
     # Of nearly all recordings it is none, as their times alone show: names are not moved for that.
     times = ops.lazy().filter(in_order).select(*stream, "start_ns", "end_ns").collect()
     if times.sort(*stream, "start_ns", "end_ns").filter(_list_holds(stream)).is_empty():
@@ -190,7 +192,8 @@ def _list_holds(stream: list[str]) -> pl.Expr:
 
 def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
     """Operations that begin before their calls, by more than clocks are apart, or a day later."""
-    if calls is None or not calls.height:
+    launches = ops.get_column("launch_id")
+    if calls is None or not calls.height or launches.null_count() == launches.len():
         return pl.Series("device_op_id", [], pl.Int64)
     tied = ops.select("device_op_id", "launch_id", "start_ns").drop_nulls("launch_id")
     rows = find_rows(calls.get_column("host_op_id"), tied.get_column("launch_id"))
@@ -203,7 +206,8 @@ def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
 
 def _list_sharing(ops: pl.DataFrame) -> pl.DataFrame:
     """Kernels outside of graphs whose launch has several, by start."""
-    if ops.get_column("launch_id").drop_nulls().is_unique().all():
+    launches = ops.get_column("launch_id").drop_nulls()
+    if launches.n_unique() == launches.len():
         return ops.select("device_op_id", "launch_id", "start_ns").clear()
     alone = pl.col("graph_id").is_null() & pl.col("graph_node_id").is_null()
     kernels = ops.filter(alone & (pl.col("kind") == "kernel"), pl.col("launch_id").is_not_null())

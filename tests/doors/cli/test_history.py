@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 
-from compare.programs import Program, write_runs
+from compare.programs import Program, scale_sample, write_runs
 from sightline.compare.sides import open_side
 from sightline.history.history import add_run
 from support.command import sightline
@@ -18,12 +19,20 @@ pytestmark = pytest.mark.xdist_group("history")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twenty commits of two runs, from the thirteenth on with a softmax twice as long."""
+    """Twenty commits of two runs, from the thirteenth on with a softmax twice as long.
+
+    Each run is off by a factor of its own; both programs are recorded once.
+    """
     place = tmp_path_factory.mktemp("history")
+    program = Program(steps=6, run_noise=0.0, step_noise=0.002)
+    usual, slow = (
+        open_side(write_runs(place / f"{factor}", program.slowed("softmax", factor), 1, "run"))[0]
+        for factor in (1.0, 2.0)
+    )
+    dice = random.Random("runs")
     for number in range(20):
-        program = Program(steps=6, step_noise=0.002)
-        program = program.slowed("softmax", 2.0 if number >= 12 else 1.0)
-        for sample in open_side(write_runs(place / f"r{number}", program, 2, f"run {number}")):
+        for _ in range(2):
+            sample = scale_sample(slow if number >= 12 else usual, dice.gauss(1, 0.01))
             added = 1_700_000_000_000_000_000 + number * 86_400_000_000_000
             add_run(place / "kept", sample, {"commit": f"c{number:02}"}, added)
     return place / "kept"

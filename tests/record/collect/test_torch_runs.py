@@ -221,9 +221,11 @@ def test_all_of_a_program_that_has_the_result_that_it_has_alone(tmp_path):
     assert run.rows("memory_events") == 0
 
 
+# What records it by then has not loaded PyTorch's compiler, which takes longer than PyTorch.
 OWN_PROFILER = """
-import torch, sightline as sl
+import sys, torch, sightline as sl
 x = torch.ones(4)
+assert "torch._inductor" not in sys.modules
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
     with sl.annotate("mine"):
         y = x + 1

@@ -8,6 +8,7 @@ and are tested against it (tests/core/algebra/test_student.py).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 _TINY = 1e-300
 _MOST_TERMS = 10_000
@@ -30,6 +31,7 @@ def find_probability(freedom: float, t: float) -> float:
     return 1.0 - tail if t > 0 else tail
 
 
+@lru_cache(maxsize=1024)  # few are asked for, again and again
 def find_quantile(freedom: float, probability: float) -> float:
     """The t that a value is not above with that probability; as scipy.special.stdtrit."""
     if not freedom > 0 or not 0 <= probability <= 1:

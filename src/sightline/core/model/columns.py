@@ -6,7 +6,7 @@ and joining recordings into one run knows from it which columns are ids.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -139,12 +139,12 @@ def make_empty(columns: tuple[Column, ...]) -> pl.DataFrame:
 
 
 def conform_columns(
-    frame: FrameT, columns: tuple[Column, ...], kept: Collection[str] | None = None
+    frame: FrameT, columns: tuple[Column, ...], kept: Container[str] | None = None
 ) -> FrameT:
     """The frame with exactly these columns, in order and type; absent ones are null.
 
-    Where some are named that are `kept`, the others are left out. A column that is not declared is
-    a mistake of the caller, not of the recording.
+    Where only some are `kept`, with those. A column that is not declared is a mistake of the
+    caller, not of the recording.
     """
     present = frame.collect_schema().names()
     unknown = set(present) - {c.name for c in columns}

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import secrets
@@ -46,6 +47,7 @@ ID_SHIFT = 40  # 2^40 rows of a table in one recording, 2^23 recordings in a run
 READ_FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 _ROW_GROUP = 1 << 17  # rows of a large table that are held at once
 _AT_ONCE = 4  # tables
+_FEW_ROWS = 10_000  # of all tables: written before other threads have begun (ours)
 # Level 1 writes about three times faster than Polars' default for 10 % more bytes.
 _SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 1}
 # Half of the time again, for twice the bytes: what is kept only to be read soon.
@@ -302,12 +304,20 @@ def _write_all(
 ) -> dict[str, int]:
     """Write a recording's tables; how many rows each has."""
     names = list(tables)
+    if sum(_count_at_most(frame) for frame in tables.values()) <= _FEW_ROWS:
+        heights = [_write(tables.pop(n), store / n / file, compression) for n in names]
+        return {name: height for name, height in zip(names, heights, strict=True) if height}
     # A file is written by little more than one thread, so tables are written side by side. Not more
     # at once than cores, and few in any case: one that is made while it is written takes memory.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
         written = [pool.submit(_write, tables.pop(n), store / n / file, compression) for n in names]
         heights = [future.result() for future in written]
     return {name: height for name, height in zip(names, heights, strict=True) if height}
+
+
+def _count_at_most(frame: pl.DataFrame | pl.LazyFrame) -> float:
+    """Its rows; of one that is not made yet any number."""
+    return frame.height if isinstance(frame, pl.DataFrame) else math.inf
 
 
 def _write(frame: pl.DataFrame | pl.LazyFrame, path: Path, compression: dict[str, Any]) -> int:

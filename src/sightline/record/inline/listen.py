@@ -26,6 +26,7 @@ from typing import Any
 from sightline.record.inline import stack_trace
 from sightline.record.inline.daemon_socket import fire_trigger
 from sightline.record.inline.slow_steps import SlowSteps
+from sightline.record.inline.unloaded import without_inductor
 
 _POLL_S = 5.0  # as Kineto
 _HEAD = struct.Struct("<Q32s")
@@ -189,8 +190,13 @@ def _record_torch(seconds: float, path: str, wanted: Mapping[str, bool], pause: 
         options["experimental_config"] = torch._C._profiler._ExperimentalConfig(
             profile_all_threads=True
         )
-    with profile(**options) as recorded:
+    recorded = profile(**options)
+    with without_inductor(torch):
+        recorded.start()
+    try:
         pause(seconds)
+    finally:
+        recorded.stop()
     part = f"{path}.part.json"
     recorded.export_chrome_trace(part)
     os.rename(part, path)  # noqa: PTH104  # pathlib costs 10 ms

@@ -23,6 +23,7 @@ from sightline.core.model.run_folder import STOPPING
 from sightline.record.inline import session
 from sightline.record.inline.recorder import now
 from sightline.record.inline.session import state
+from sightline.record.inline.unloaded import without_inductor
 from sightline.record.inline.workers import call_in_workers, count_forks, find_worker, note_fork
 
 # How long the main thread may take until it ends a trace by itself, before another thread does it.
@@ -69,7 +70,8 @@ class Session:
         began = now()
         _yield_to_the_program(self._torch)
         self.starting = True
-        self._profile.prepare_trace()
+        with without_inductor(self._torch):
+            self._profile.prepare_trace()
         self.starting = False
         self.costs["start_ns"] += now() - began
 

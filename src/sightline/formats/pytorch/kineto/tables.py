@@ -140,6 +140,8 @@ def _part(
     unpack: Callable[[Batch], pl.DataFrame], trace: Trace, name: str, start: int, count: int
 ) -> pl.DataFrame:
     part = unpack(trace.take(name, start, count))
+    if not part.height:
+        return part
     if name == "host_ops" and "name" in part.columns:
         part = part.with_columns(name=_restore_paths())
     return _name_counters(part) if name == "counters" else part
@@ -217,7 +219,18 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
     The op (record_param_comms) is an ancestor of the launch call: the nearest one before it in
     preorder whose subtree holds the call.
     """
-    found = unpack_columns(trace.take("collectives", 0, trace.rows("collectives")))
+    rows = trace.rows("collectives")
+    found = unpack_columns(trace.take("collectives", 0, rows))
+    if not rows:  # no kernel has a meaning, and no op that one could inherit
+        return (
+            found.clear()
+            .drop("host_op_id", "subtree_end_id")
+            .with_columns(
+                pl.lit(None, pl.List(pl.Int64)).alias("group_ranks"),
+                pl.lit(None, pl.Int64).alias("bytes_in"),
+                pl.lit(None, pl.Int64).alias("bytes_out"),
+            )
+        )
     ranks = found.get_column("group_ranks").drop_nulls().unique().to_list()
     listed = pl.DataFrame(
         {"group_ranks": ranks, "_ranks": [_ranks(text) for text in ranks]},
