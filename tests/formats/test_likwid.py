@@ -183,6 +183,12 @@ def test_a_timeline_of_groups_in_turn(tmp_path: Path) -> None:
     assert list_notes(run) == {"times_relative": None}
 
 
+def test_a_timeline_with_commas_behind_what_the_program_wrote(tmp_path: Path) -> None:
+    text = TIMELINE.replace("2 1 2 2.0001153182593 7.5 8.5", "left: 2 1 2 2.0001153182593 7.5 8.5")
+    text = text.replace("1 2 2 3.0001 2668.5 2669.5 0 0", "1,2,2,3.0001,2668.5,2669.5,0,0")
+    assert list_values(open_text(tmp_path, text)) == list_values(open_text(tmp_path, TIMELINE))
+
+
 def test_what_was_not_counted_is_no_zero(tmp_path: Path) -> None:
     run = open_text(tmp_path, UNCOUNTED)
     assert [row[0] for row in list_values(run)] == ["MAX_CPU_CLOCK:FIXC2", "Runtime (RDTSC)"]
