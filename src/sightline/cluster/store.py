@@ -330,8 +330,17 @@ class Store:
 
     # -- checkpoints --------------------------------------------------------------------------
 
-    def checkpoint(self, more: Mapping[str, Job] | None = None, now_s: float | None = None) -> None:
-        """Write what is in memory as Parquet, and drop the log up to here. Raises OSError."""
+    def checkpoint(
+        self,
+        more: Mapping[str, Job] | None = None,
+        now_s: float | None = None,
+        *,
+        gently: bool = False,
+    ) -> None:
+        """Write what is in memory as Parquet, and drop the log up to here. Raises OSError.
+
+        `gently`: beside what comes in, which goes before.
+        """
         with self._sealing:
             with self._lock:
                 number = self._journal.rotate()
@@ -345,7 +354,7 @@ class Store:
                 series, seen = list(self._series.rows), self._series.list_seen()
             try:
                 self.remove_left()  # what a bucket that was away could not remove
-                sealing.write_samples(self.disk, self._series, self._older, number)
+                sealing.write_samples(self.disk, self._series, self._older, number, gently=gently)
                 sealing.write_jobs(self.archive, number, {**(more or {}), **ended}, self._assemble)
                 dropped = sealing.join_days(self.archive, number, self._dropped)
                 # What the last one replaced is removed below: until then it must not count again.
