@@ -1,4 +1,4 @@
-"""Examples for Kubernetes, Slurm, systemd and containers: they parse, and type commands that there are."""
+"""Examples for clusters, Kubernetes, Slurm and systemd: they parse, and type what there is."""
 
 from __future__ import annotations
 
