@@ -41,6 +41,14 @@ def test_one_level_is_no_phases():
     assert list_phases(make_job({USE: [90]}, gpus=1, duration_ns=599 * 10**9)) == []
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[-5.0] * 30 + [-90.0] * 30, [1e200] * 30 + [1.0] * 30, [float("inf")] * 30 + [1.0] * 30],
+)
+def test_what_an_archive_may_say(values: list[float]):
+    assert list_phases(make_job({USE: [values]}, gpus=1)) == []
+
+
 def test_processors_where_there_is_no_gpu():
     found = list_phases(make_job({LOAD: [course((20, 1.0), (40, 9.0))] * 2}))
     assert [(p.metric, round(p.level)) for p in found] == [("cpu_load", 1), ("cpu_load", 9)]

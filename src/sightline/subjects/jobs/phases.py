@@ -19,6 +19,7 @@ from sightline.subjects.jobs.judges.course import find_work
 _VALUES = 60
 # Ours: of the highest level; less is how programs vary.
 _LEAST_CHANGE = 0.15
+_MOST = 1e30
 
 
 class Phase(NamedTuple):
@@ -38,6 +39,8 @@ def list_phases(job: Job) -> list[Phase]:
     slices = np.array_split(work, min(_VALUES, work.size))
     means = np.array([np.nanmean(s) if (~np.isnan(s)).any() else np.nan for s in slices])
     known = np.flatnonzero(~np.isnan(means))
+    if not ((means[known] >= 0) & (means[known] <= _MOST)).all():
+        return []  # an archive may say anything
     places = [int(known[change.at]) for change in find_changes(means[known].tolist())]
     ends = [0, *places, means.size]
     levels = [float(np.nanmean(means[a:b])) for a, b in pairwise(ends)]

@@ -128,7 +128,7 @@ def judge_clocks(job: Job) -> Verdict | None:
         return cannot_judge(rule, "the clocks of its GPUs over time were not recorded (acc_clock)")
     if use is None or use.values is None or use.values.shape != clock.values.shape:
         return cannot_judge(rule, "what its GPUs did over time was not recorded (acc_utilization)")
-    seen = ~np.isnan(use.values) & ~np.isnan(clock.values)
+    seen = np.isfinite(use.values) & np.isfinite(clock.values)
     busy = seen & (np.nan_to_num(use.values) >= _BUSY_PCT)
     if busy.sum() < LEAST_SAMPLES:
         return clear(rule)
