@@ -34,6 +34,8 @@ class World:
     network: np.ndarray = field(init=False)  # bytes/s of each node
     memory: np.ndarray = field(init=False)  # bytes of each node
     clock: np.ndarray = field(init=False)  # of each node, 0 to 1
+    gpu_clock: np.ndarray = field(init=False)  # of each GPU while it computes, 0 to 1
+    later: Random = field(default_factory=lambda: np.random.default_rng(0))
     threads: float = 1.0  # runnable threads for each core at full work
     spins: np.ndarray = field(init=False)  # waits in a loop: looks busy, computes nothing
     asked_bytes: float = 0.0
@@ -60,6 +62,9 @@ class World:
         for at in range(rng.integers(5, 20), self.samples, rng.integers(20, 40)):  # checkpoints
             self.work[:, at] *= 0.3
             self.files[:, at] += rng.uniform(5e8, 2e9)
+        level = self.later.uniform(0.93, 1.0, (places, 1))  # no two GPUs are alike
+        noise = self.later.normal(1, 0.01, (places, self.samples))
+        self.gpu_clock = np.clip(level * noise, 0, 1)
         self.asked_bytes = held * self.nodes * rng.uniform(1.05, 2.2)
         self.asked_s = self.samples * self.step_s * rng.uniform(1.2, 4.5)
 
@@ -186,6 +191,22 @@ def ask_for_days(w: World) -> None:
     w.asked_s = max(w.samples * w.step_s / w.rng.uniform(0.02, 0.19), 4000.0)
 
 
+# Of jobs that are healthy without it, drawn apart: the others stay as they were.
+LATER = "job-slow-clocks"
+
+
+@plant(LATER, True)
+def heat_gpus(w: World) -> None:
+    """Some GPUs are held at a low clock from some moment on, or now and then, and compute less."""
+    rng = w.later
+    hot = rng.permutation(len(w.work))[: max(1, int(len(w.work) * rng.uniform(0.1, 1)))]
+    if rng.random() < 0.5:
+        when = np.arange(w.samples) >= w.samples * rng.uniform(0.2, 0.8)
+    else:
+        when = np.arange(w.samples) % int(rng.integers(8, 20)) < int(rng.integers(2, 5))
+    w.gpu_clock[np.ix_(hot, when)] *= rng.uniform(0.45, 0.8)
+
+
 # What is true of a job beside what was planted: a job that hangs for most of its time used little.
 ALSO = {
     "job-hang": {"job-underused-gpus", "job-low-cpu-load", "job-serial"},
@@ -201,7 +222,7 @@ ALSO = {
 def simulate(seed: int) -> tuple[Job, str | None]:
     """A job, and the rule that ought to speak of it; None of a healthy one, which half are."""
     rng = np.random.default_rng(seed)
-    rules = sorted(PLANTS)
+    rules = sorted(PLANTS.keys() - {LATER})
     rule = None if rng.random() < 0.5 else rules[int(rng.integers(len(rules)))]
     on_gpus = PLANTS[rule][1] if rule else None
     with_gpus = bool(rng.random() < 0.5) if on_gpus is None else on_gpus
@@ -211,7 +232,12 @@ def simulate(seed: int) -> tuple[Job, str | None]:
     gpus = int(rng.choice(sizes)) if with_gpus else 0
     step_s = float(rng.choice([30.0, 60.0]))
     samples = int(rng.integers(60, 300))
-    world = World(rng, nodes, int(rng.choice([16, 32, 64])), gpus, samples, step_s)
+    later = np.random.default_rng([seed, 62])
+    cpus = int(rng.choice([16, 32, 64]))
+    world = World(rng, nodes, cpus, gpus, samples, step_s, later=later)
+    # As busy as GPUs are whose clock matters.
+    if rule is None and gpus and world.work.mean() > 0.55 and later.random() < 0.4:
+        rule = LATER
     if rule:
         PLANTS[rule][0](world)
     return observe(world, seed), rule
@@ -247,6 +273,9 @@ def observe(w: World, seed: int) -> Job:
         utilization = 100 * np.clip(w.work + w.spins, 0, 1)
         power = 70 + 430 * w.work + 130 * w.spins
         uses["acc_utilization", GPU] = make_use(gpus, _lose(w, utilization), w.step_s)
+        # One that rests has a low clock, and no problem.
+        clock = 1.98e9 * np.where(utilization < 20, 0.6, w.gpu_clock)
+        uses["acc_clock", GPU] = make_use(gpus, _lose_later(w, clock), w.step_s)
         uses["acc_power", GPU] = make_use(gpus, _lose(w, power), w.step_s)
     seconds = w.samples * w.step_s
     row = {
@@ -262,6 +291,10 @@ def observe(w: World, seed: int) -> Job:
     }  # fmt: skip
     # As a cluster.json has it: the cores of a node.
     return Job(row, (), uses, {"cpu_load": {"peak": float(w.cpus)}})
+
+
+def _lose_later(w: World, values: np.ndarray) -> np.ndarray:
+    return np.where(w.later.random(values.shape) < 0.03, np.nan, values)
 
 
 def _lose(w: World, values: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
-"""Examples for Kubernetes, Slurm and systemd: they parse, and type commands that there are."""
+"""Examples for clusters, Kubernetes, Slurm and systemd: they parse, and type what there is."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -20,7 +21,8 @@ from support.places import ROOT
 EXAMPLES = ROOT / "examples"
 MANIFESTS = sorted((EXAMPLES / "kubernetes").glob("*.yaml"))
 SCRIPTS = sorted(p for p in (EXAMPLES / "slurm").iterdir() if p.suffix in (".sh", ".sbatch"))
-UNITS = sorted((EXAMPLES / "systemd").glob("*.service"))
+UNITS = sorted(p for room in ("systemd", "cluster") for p in (EXAMPLES / room).glob("*.service"))
+IMAGE = EXAMPLES / "cluster" / "Containerfile"
 # Where a command ends in a line of a shell.
 END = re.compile(r"\s(?:&&|\|\||[|;&])(?:\s|$)|\s>|\)(?:\s|$)")
 
@@ -82,6 +84,37 @@ def test_what_is_typed_there_is(path: Path):
         assert commands, path.name
     for words in commands:
         parser.parse_args(words)  # ends the test where an option is unknown
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda p: p.name)
+def test_a_unit_is_one_by_systemds_own_word(path: Path, tmp_path: Path):
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not installed")
+    # Where the program is, and who runs it, is the site's: here they are some that there are.
+    text = path.read_text(encoding="utf-8").replace("/usr/local/bin/sightline", "/bin/true")
+    copy = tmp_path / path.name
+    copy.write_text(re.sub(r"(?m)^User=.*$", "User=root", text), encoding="utf-8")
+    told = subprocess.run(
+        [program, "verify", "--man=no", copy], capture_output=True, text=True, check=False
+    )
+    assert (told.returncode, [line for line in told.stderr.splitlines() if path.name in line]) == (
+        0,
+        [],
+    )
+
+
+def test_the_image_serves_a_site():
+    """Each instruction is one of a Containerfile, and what it starts is a command that there is."""
+    text = IMAGE.read_text(encoding="utf-8").replace("\\\n", " ")
+    steps = [line.split(None, 1) for line in text.splitlines() if line and line[0] != "#"]
+    assert {word for word, _ in steps} == {
+        "FROM", "RUN", "COPY", "USER", "WORKDIR", "EXPOSE", "ENTRYPOINT",
+    }  # fmt: skip
+    program, *words = json.loads(dict(steps)["ENTRYPOINT"])
+    assert program == "sightline"
+    asked = build_parser().parse_args(words)
+    assert asked.config == "/site/cluster.toml"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.name)

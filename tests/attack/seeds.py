@@ -17,6 +17,7 @@ from attack.recorded_seeds import write_recorded
 from formats import test_clustercockpit as cockpit
 from formats import test_clustercockpit_parquet as rows
 from formats import test_gtpin as gtpin
+from formats import test_likwid as likwid
 from formats import test_ncu_csv as ncu_csv
 from formats import test_nsys_trace_csv as nsys_csv
 from formats import test_nvidia_text as printed
@@ -190,6 +191,10 @@ def write_seeds(folder: Path) -> list[Seed]:
         path = folder / f"gtpin-{name}.txt"
         path.write_text(text)
         seeds.append(Seed("gtpin", path))
+    for name, text in likwid.FILES.items():
+        path = folder / f"likwid-{name}.txt"
+        path.write_text(text)
+        seeds.append(Seed("likwid", path))
     seeds.append(Seed("nvprof", nvprof_file.write_file(folder / "timeline.nvvp")))
     path = folder / "printed.log"
     path.write_text(

@@ -684,7 +684,7 @@ def test_a_bucket_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             raise OSError("s3://jobs: the network is away")
 
         with monkeypatch.context() as patch:
-            for name in ("get", "put", "save", "remove", "list"):
+            for name in ("get", "find", "put", "put_over", "save", "remove", "list"):
                 patch.setattr(Objects, name, fail)
             patch.setattr(Bucket, "read", fail)
             sent = own.ask("/write", "ingest", "POST", b"cpu_load,hostname=n1 value=2")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
@@ -202,6 +204,113 @@ def test_another_machine_goes_on_where_one_is_gone(tmp_path, bucket):
     again.close()
     with pytest.raises(InputError, match="archive of another service"):
         Store(tmp_path / "gone", bucket=bucket.url)
+
+
+def test_of_stores_that_claim_a_bucket_at_a_time_one_has_it(tmp_path, bucket):
+    def claim(number: int) -> Store | None:
+        try:
+            return Store(tmp_path / str(number), bucket=bucket.url)
+        except InputError as error:
+            assert "archive of another service" in str(error)
+            return None
+
+    with ThreadPoolExecutor(6) as pool:
+        stores = [store for store in pool.map(claim, range(6)) if store is not None]
+    assert len(stores) == 1
+    run_job(stores[0], 1)
+    stores[0].close()
+    first, second = Bucket(bucket.url), Bucket(bucket.url)
+    marks = first.read_owner()[1], second.read_owner()[1]
+    assert (first.write_owner("a", marks[0]), second.write_owner("b", marks[1])) == (True, False)
+
+
+MOMENTS = 8  # writes of a checkpoint: three files, three that are joined, its word; and none
+
+
+@pytest.mark.parametrize("moment", range(MOMENTS))
+def test_a_store_that_is_taken_over_while_it_writes(tmp_path, bucket, monkeypatch, moment):
+    """At each of its writes: what it committed before counts, and nothing that it writes later."""
+    monkeypatch.setattr(sealing, "SCATTERED", 1)  # what it joins, it would remove
+    old = Store(tmp_path / "old", bucket=bucket.url)
+    for number in (1, 2):
+        run_job(old, number)
+        old.checkpoint()
+    running = start(old, 3)
+    old.checkpoint()
+    run_job(old, 4)
+    real = {"put": Objects.put, "put_over": Objects.put_over}
+    steps, taken = itertools.count(), []
+
+    def write(how: str):
+        def do(self, name, data, *mark):
+            if old._bucket is not None and self is old._bucket._objects and next(steps) == moment:
+                taken.append(Store(tmp_path / "new", bucket=bucket.url, take_over=True))
+                run_job(taken[0], 5)
+                taken[0].checkpoint()
+            return real[how](self, name, data, *mark)
+
+        return do
+
+    monkeypatch.setattr(Objects, "put", write("put"))
+    monkeypatch.setattr(Objects, "put_over", write("put_over"))
+    if moment == MOMENTS - 1:  # it has no more writes than those before
+        old.checkpoint()
+        assert not taken
+        leave(old)
+        return
+    with pytest.raises(OSError):  # or a file that it had written is gone
+        old.checkpoint()
+    assert taken
+    for again in (old.checkpoint, old.drop_old):
+        with pytest.raises(OSError, match="another service has taken it over"):
+            again()
+    leave(old)
+    taken[0].checkpoint()
+    assert list_ids(taken[0]) == ["1", "2", "3", "5"]
+    leave(taken[0])
+    new = Store(tmp_path / "new", bucket=bucket.url)
+    assert list_ids(new) == ["1", "2", "3", "5"]
+    assert new.find_job(running).row["state"] == "running"
+    stop(new, 3)
+    new.close()
+    # No file is left that does not count.
+    files = [name for name in bucket.list() if name.startswith("jobs/")]
+    held = sealing.unpack_checkpoint(bucket.get("checkpoint"), "")
+    assert set(files) - set(held["dropped"]) == set(
+        shelf.list_counted(files, held["number"], held["dropped"], held["gaps"])
+    )
+
+
+def test_a_kill_while_a_bucket_is_taken_over(tmp_path, bucket, monkeypatch):
+    old = Store(tmp_path / "old", bucket=bucket.url)
+    run_job(old, 1)
+    old.checkpoint()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(
+            Bucket, "write_checkpoint", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        Store(tmp_path / "new", bucket=bucket.url, take_over=True)
+    new = Store(tmp_path / "new", bucket=bucket.url, take_over=True)
+    assert list_ids(new) == ["1"]
+    new.close()
+    leave(old)
+
+
+def test_an_answer_that_was_lost_is_no_other_owner(tmp_path, bucket, monkeypatch):
+    store = Store(tmp_path / "s", bucket=bucket.url)
+    run_job(store, 1)
+    real = Objects.put_over
+
+    def lose(self, name, data, mark):
+        real(self, name, data, mark)
+        raise OSError("the network is away")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="away"):
+        patch.setattr(Objects, "put_over", lose)
+        store.checkpoint()
+    store.checkpoint()
+    assert list_ids(store) == ["1"]
+    store.close()
 
 
 def test_a_server_that_does_not_answer_is_said(tmp_path, monkeypatch):

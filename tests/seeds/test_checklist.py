@@ -51,6 +51,20 @@ PUZZLE = """\
  "vars": {"avg_load": "mean(cpu_load.data)", "low_load": "avg_load < threshold"},
  "trigger": "low_load == True", "name": "low-load"}
 """
+LIKWID = """\
+Group 1: MEM_DP
++-----------------------------+------------+
+|            Metric           | HWThread 0 |
++-----------------------------+------------+
+|     Runtime (RDTSC) [s]     |     2.5000 |
+|         DP [MFLOP/s]        |   706.5689 |
+| Memory bandwidth [MBytes/s] |   631.0914 |
++-----------------------------+------------+
+"""
+LIKWID_RULE = """\
+{"tag": "low_flops", "metrics": ["flops_dp", "mem_bw"],
+ "rule": "flops_dp.max < 1 and mem_bw.max > 0.5"}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +76,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "nccl.log").write_text(NCCL)
     shutil.copy(ROOT / "examples" / "simulated-dataloader.json.gz", folder / "trace.json.gz")
     shutil.copytree(ROOT / "examples" / "simulated-straggler", folder / "ranks")
+    (folder / "likwid.txt").write_text(LIKWID)
+    (folder / "likwid.json").write_text(LIKWID_RULE)
     (folder / "puzzle.json").write_text(PUZZLE)
     (folder / "config.json").write_text('{"low": 1.0}')
     host = {"power": 10.0, "load": 0.2}

@@ -73,9 +73,8 @@ def list_tasks(
     shelf: Shelf, checkpoint: Mapping[str, Any], since_ns: int, until_ns: int
 ) -> Iterator[Task]:
     """All jobs that began in a span, some of a day at a time. Raises OSError."""
-    last, dropped = checkpoint["number"], set(checkpoint["dropped"])
     days: dict[tuple[str, str], None] = {}
-    for name in list_counted(shelf.list_parts(JOBS), last, dropped):
+    for name in _list_counted(checkpoint, shelf.list_parts(JOBS)):
         part = split_name(name)
         if part is not None and find_day(since_ns) <= part.day <= find_day(until_ns):
             days[part.cluster, part.day] = None
@@ -83,7 +82,7 @@ def list_tasks(
         jobs, courses = (
             tuple(
                 shelf.address(name)
-                for name in list_counted(shelf.list_parts(kind, cluster, day), last, dropped)
+                for name in _list_counted(checkpoint, shelf.list_parts(kind, cluster, day))
             )
             for kind in (JOBS, COURSES)
         )
@@ -91,6 +90,11 @@ def list_tasks(
         keys = read_rows(jobs, wanted, ["job_key"]).get_column("job_key").sort().to_list()
         for first in range(0, len(keys), _TOGETHER):
             yield Task(cluster, tuple(keys[first : first + _TOGETHER]), jobs, courses)
+
+
+def _list_counted(checkpoint: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    gaps = checkpoint.get("gaps", ())
+    return list_counted(names, checkpoint["number"], set(checkpoint["dropped"]), gaps)
 
 
 def judge(task: Task, rules: Sequence[OwnRule], limits: LimitsOf) -> pl.DataFrame:
@@ -130,9 +134,7 @@ def _ask_own(key: str, job: Job, rules: Sequence[OwnRule]) -> Iterator[dict[str,
 
 def read_then(shelf: Shelf, checkpoint: Mapping[str, Any], keys: Iterable[str]) -> dict[str, int]:
     """Of how many of these jobs each rule held when they ended. Raises OSError."""
-    names = list_counted(
-        shelf.list_parts(PROBLEMS), checkpoint["number"], set(checkpoint["dropped"])
-    )
+    names = _list_counted(checkpoint, shelf.list_parts(PROBLEMS))
     if not names:
         return {}
     wanted = pl.col("judged") & pl.col("job_key").is_in(list(keys))

@@ -3,8 +3,9 @@
 The log, the checkpoint, samples of nodes and the index stay on the machine that serves; jobs with
 their problems and courses lie in the bucket under the names that they would have in a folder, so
 that other machines read them (`sightline cluster judge`, DuckDB, Polars, Dask). One store writes to
-a bucket: the object `owner` says which, and `checkpoint` is a copy of its own, from which another
-machine goes on where that one is gone.
+a bucket: the object `owner` says which, and `checkpoint` is its own, from which another machine
+goes on where that one is gone. Both are only ever written over the version that their writer knows
+(S3's conditional writes): of two that write at a time one is told that it came too late.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sightline.core.units import format_bytes
 from sightline.errors import InputError
 
 _OWNER, _CHECKPOINT = "owner", "checkpoint"
+_MOST_CHECKPOINT = 1 << 31  # bytes; of the largest sites some 100 MB
 _AT_ONCE = 1_000  # names of one request to remove: S3's most (DeleteObjects)
 # Ours: what is away for longer is tried again by the next checkpoint, and nothing is lost by it.
 _RETRIES: dict[str, Any] = {"max_retries": 3, "retry_timeout": timedelta(seconds=20)}
@@ -80,6 +82,31 @@ class Objects:
         with self._told():
             self._store.put(name, data)
 
+    def find(self, name: str, most: int) -> tuple[bytes, str] | None:
+        """An object and the mark of this version of it; None where there is none."""
+        with self._told():
+            try:
+                found = self._store.get(name)
+                if found.meta["size"] > most:
+                    raise OSError(f"{name} is larger than {format_bytes(most)}")
+                return bytes(found.bytes()), str(found.meta["e_tag"])
+            except FileNotFoundError:
+                return None
+
+    def put_over(self, name: str, data: bytes, mark: str | None) -> str | None:
+        """Write an object over the version of this mark alone, None: where there is none yet.
+
+        The mark of what was written; None where another version is there, and nothing was.
+        """
+        with self._told():
+            try:
+                done = self._store.put(name, data, mode={"e_tag": mark} if mark else "create")
+            except Exception as error:
+                if type(error).__name__ in ("AlreadyExistsError", "PreconditionError"):
+                    return None
+                raise
+            return str(done["e_tag"])
+
     def remove(self, names: Sequence[str]) -> None:
         """Remove objects; one that is not there is no error."""
         for first in range(0, len(names), _AT_ONCE):
@@ -114,6 +141,7 @@ class Bucket(Shelf):
         self._objects = Objects(url)
         self.url = self._objects.url
         self._lock = threading.Lock()
+        self._mark: str | None = None  # of the checkpoint that was read or written last
         self._days: dict[tuple[str, str, str], set[int]] = {}
         for kind in self.kinds:
             for found in self._objects.list(f"{kind}/"):
@@ -172,27 +200,33 @@ class Bucket(Shelf):
 
     # -- whose it is --------------------------------------------------------------------------
 
-    def read_owner(self) -> str:
-        """The store that writes here; empty where none does yet."""
-        data = self._objects.get(_OWNER, 1 << 16)
-        if data is None:
-            return ""
+    def read_owner(self) -> tuple[str, str | None]:
+        """The store that writes here, empty where none does yet; and the mark of that word."""
+        found = self._objects.find(_OWNER, 1 << 16)
+        if found is None:
+            return "", None
         try:
-            return str(json.loads(data)["store"])
+            return str(json.loads(found[0])["store"]), found[1]
         except (ValueError, KeyError, TypeError):
-            return "?"
+            return "?", found[1]
 
-    def write_owner(self, store: str) -> None:
-        """From now on it is this one's."""
-        self._objects.put(_OWNER, json.dumps({"store": store}).encode())
+    def write_owner(self, store: str, mark: str | None) -> bool:
+        """From now on it is this one's; False where another one was there first."""
+        data = json.dumps({"store": store}).encode()
+        return self._objects.put_over(_OWNER, data, mark) is not None
 
     def read_checkpoint(self) -> bytes | None:
-        """The copy of the last checkpoint; None where there is none."""
-        return self._objects.get(_CHECKPOINT)
+        """The last checkpoint; None where there is none. The next one is written over this one."""
+        found = self._objects.find(_CHECKPOINT, _MOST_CHECKPOINT)
+        self._mark = found[1] if found is not None else None
+        return found[0] if found is not None else None
 
-    def write_checkpoint(self, data: bytes) -> None:
-        """Keep a copy of the last checkpoint."""
-        self._objects.put(_CHECKPOINT, data)
+    def write_checkpoint(self, data: bytes) -> bool:
+        """The next checkpoint; False where the last one is another one's, or is not known here."""
+        mark = self._objects.put_over(_CHECKPOINT, data, self._mark)
+        if mark is not None:
+            self._mark = mark
+        return mark is not None
 
 
 def _split(name: str) -> Part:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import secrets
 from pathlib import Path
+from typing import Any
 
 from sightline.cluster.bucket import Bucket
-from sightline.cluster.sealing import CHECKPOINT, unpack_checkpoint, write_checkpoint
+from sightline.cluster.sealing import (
+    CHECKPOINT,
+    pack_checkpoint,
+    unpack_checkpoint,
+    write_checkpoint,
+)
 from sightline.cluster.shelf import OF_JOBS, Folder
 from sightline.core.whole_file import write_whole
 from sightline.errors import InputError
 
 _NOTE = "bucket.json"  # of a store: its own name, and where its jobs lie
 _TAKING = "taking-over"
+_TRIES = 5
+# Numbers of checkpoints that a store which is gone may still use: hundreds of years of them.
+_LEFT_OUT = 10_000_000
 
 
 class TakenError(OSError):
@@ -72,34 +81,68 @@ def _join(root: Path, bucket: Bucket, *, take_over: bool) -> str:
             f"into {root / _NOTE}",
         )
     name = note.get("store") or secrets.token_hex(8)
-    owner = bucket.read_owner()
-    if owner == name:
-        pass
+    owner, mark = bucket.read_owner()
+    if owner == name and (root / _TAKING).is_file():  # a kill came between
+        _take_checkpoint(root, name, bucket)
+    elif owner == name:
+        bucket.read_checkpoint()
     elif not owner:
         _write_note(root, name, bucket)
-        bucket.write_owner(name)
+        if not bucket.write_owner(name, mark):
+            raise _say_taken(bucket)
+        bucket.read_checkpoint()
     else:
-        _take_over(root, name, bucket, take_over=take_over)
+        _take_over(root, name, bucket, mark, take_over=take_over)
     _move_in(Folder(root), bucket)
     return name
 
 
 def check_owner(bucket: Bucket, name: str) -> None:
     """Raises TakenError where the bucket is no longer this store's, OSError."""
-    if bucket.read_owner() != name:
-        raise TakenError(
-            f"{bucket.url}: another service has taken it over; nothing is written there any more"
-        )
+    if bucket.read_owner()[0] != name:
+        raise _say_over(bucket)
 
 
-def _take_over(root: Path, name: str, bucket: Bucket, *, take_over: bool) -> None:
+def commit_checkpoint(bucket: Bucket, name: str, data: bytes) -> None:
+    """Write a store's checkpoint over its last one. Raises TakenError where that is another's.
+
+    One of its own that it does not know of is one whose answer was lost.
+    """
+    if bucket.write_checkpoint(data):
+        return
+    known = bucket.read_checkpoint()
+    if known is None or _read_name(known) == name:
+        check_owner(bucket, name)
+        if bucket.write_checkpoint(data):
+            return
+    raise _say_over(bucket)
+
+
+def _read_name(data: bytes) -> str:
+    try:
+        return str(unpack_checkpoint(data, "checkpoint").get("store", ""))
+    except InputError:
+        return ""
+
+
+def _say_over(bucket: Bucket) -> TakenError:
+    return TakenError(
+        f"{bucket.url}: another service has taken it over; nothing is written there any more"
+    )
+
+
+def _say_taken(bucket: Bucket) -> InputError:
+    return InputError(
+        f"{bucket.url} is the archive of another service",
+        why="two would remove each other's files",
+        hint='Give this one a folder of its own:  bucket = "s3://BUCKET/OTHER" . Where the '
+        "other's machine is gone:  sightline cluster serve --take-over",
+    )
+
+
+def _take_over(root: Path, name: str, bucket: Bucket, mark: str | None, *, take_over: bool) -> None:
     if not take_over:
-        raise InputError(
-            f"{bucket.url} is the archive of another service",
-            why="two would remove each other's files",
-            hint='Give this one a folder of its own:  bucket = "s3://BUCKET/OTHER" . Where the '
-            "other's machine is gone:  sightline cluster serve --take-over",
-        )
+        raise _say_taken(bucket)
     if (root / CHECKPOINT).is_file() and not (root / _TAKING).is_file():
         raise InputError(
             f"{root} has jobs of its own",
@@ -107,13 +150,33 @@ def _take_over(root: Path, name: str, bucket: Bucket, *, take_over: bool) -> Non
             hint="Write another  store = …",
         )
     write_whole(root / _TAKING, b"")  # a kill from here on is no reason to refuse the next one
-    data = bucket.read_checkpoint()
-    if data is not None:
-        unpack_checkpoint(data, f"{bucket.url}/checkpoint")
-        write_checkpoint(root, data)
     _write_note(root, name, bucket)
-    bucket.write_owner(name)
-    (root / _TAKING).unlink()
+    if not bucket.write_owner(name, mark):
+        raise _say_taken(bucket)
+    _take_checkpoint(root, name, bucket)
+
+
+def _take_checkpoint(root: Path, name: str, bucket: Bucket) -> None:
+    """The last checkpoint, made this store's: from then on the other one commits nothing.
+
+    What it was writing has a number of those that are left out here, whenever it arrives.
+    """
+    for _ in range(_TRIES):
+        data = bucket.read_checkpoint()
+        if data is None:
+            held: dict[str, Any] = {"number": 0, "series": [], "running": [], "dropped": []}
+        else:
+            held = unpack_checkpoint(data, f"{bucket.url}/checkpoint")
+        last = held["number"]
+        until = (last // _LEFT_OUT + 1) * _LEFT_OUT
+        gaps = [*held.get("gaps", ()), [last + 1, until]]
+        held |= {"number": until, "gaps": gaps, "store": name}
+        data = pack_checkpoint(held)
+        if bucket.write_checkpoint(data):
+            write_checkpoint(root, data)
+            (root / _TAKING).unlink()
+            return
+    raise TakenError(f"{bucket.url}: its checkpoint changes too often to be taken over")
 
 
 def _write_note(root: Path, name: str, bucket: Bucket) -> None:

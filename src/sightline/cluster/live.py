@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -161,21 +161,49 @@ def make_frame(
 
     Of samples of one series at one time the last that came in counts.
     """
-    used, at = np.unique(numbers, return_inverse=True)
-    rows = [row for n in used.tolist() if (row := table.rows[n]) is not None]
-    if len(rows) < len(used):
+    return pl.concat([empty_frame(), *list_frames(table, numbers, times, values)])
+
+
+def list_frames(
+    table: SeriesTable,
+    numbers: np.ndarray,
+    times: np.ndarray,
+    values: np.ndarray,
+    most: int = 1 << 40,
+) -> Iterator[pl.DataFrame]:
+    """The same in parts of some samples, one after the other: each needs little memory and time."""
+    counts = np.bincount(numbers, minlength=len(table.rows))
+    used = [(row, n) for n in np.flatnonzero(counts).tolist() if (row := table.rows[n]) is not None]
+    if len(used) < np.count_nonzero(counts):
         raise ValueError("samples are of no series")
-    order = sorted(range(len(rows)), key=lambda n: rows[n][1:5])
-    rank = np.empty(len(rows), np.int64)
-    rank[order] = np.arange(len(rows))
-    rows = [rows[n] for n in order]
-    place = rank[at]
-    sort = np.lexsort((np.arange(len(place)), times, place))
+    used.sort(key=lambda one: one[0][1:5])
+    order = np.array([n for _, n in used], np.int64)
+    rank = np.zeros(len(counts), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    ends = np.cumsum(counts[order])
+    place = rank[numbers]
+    first = 0
+    while first < len(order):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + most, "right")))
+        if (first, last) == (0, len(order)):
+            own = (place, times, values)
+        else:
+            keep = np.flatnonzero((place >= first) & (place < last))
+            own = (place[keep] - first, times[keep], values[keep])
+        yield _sort_frame([row for row, _ in used[first:last]], *own)
+        first = last
+
+
+def _sort_frame(
+    rows: Sequence[Series], place: np.ndarray, times: np.ndarray, values: np.ndarray
+) -> pl.DataFrame:
+    """Samples of these series by series and time, of which `place` says whose each is."""
+    sort = np.lexsort((times, place))  # it is stable: the last one stays the last
     place, times, values = place[sort], times[sort], values[sort]
-    if len(place):
-        is_last = np.ones(len(place), bool)
-        is_last[:-1] = (place[1:] != place[:-1]) | (times[1:] != times[:-1])
-        place, times, values = place[is_last], times[is_last], values[is_last]
+    is_last = np.ones(len(place), bool)
+    is_last[:-1] = (place[1:] != place[:-1]) | (times[1:] != times[:-1])
+    place, times, values = place[is_last], times[is_last], values[is_last]
     heads = pl.DataFrame([row[1:] for row in rows], schema=list(_SCHEMA)[:5], orient="row")
     heads = heads.cast(pl.String)
     index = pl.Series(place, dtype=pl.UInt32)

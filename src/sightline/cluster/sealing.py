@@ -5,6 +5,7 @@ And the file `checkpoint` itself, whose number says which of the others count.
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from sightline.cluster.courses import SCHEMA as COURSE_SCHEMA
 from sightline.cluster.courses import list_courses
 from sightline.cluster.documents import Known, split_key
 from sightline.cluster.journal import sync_file, sync_folder
-from sightline.cluster.live import Samples, SeriesTable, make_frame
+from sightline.cluster.live import Samples, SeriesTable, list_frames
 from sightline.cluster.shelf import (
     COURSES,
     JOBS,
@@ -37,11 +38,19 @@ from sightline.subjects.jobs.job import Job
 CHECKPOINT = "checkpoint"
 _VERSION = 1
 _DAY_NS = 86_400 * 10**9
+# Ours: parts of 0.1 s on one core, then as long a rest; ten minutes of 100,000 series take 10 s.
+_AT_ONCE = 250_000
+_REST, _MOST_REST_S = 1.0, 0.5
 SCATTERED = 24  # files of a day before they become one
 
 
-def write_samples(shelf: Shelf, table: SeriesTable, held: Samples, number: int) -> None:
-    """Samples by cluster and day. Raises OSError."""
+def write_samples(
+    shelf: Shelf, table: SeriesTable, held: Samples, number: int, *, gently: bool = False
+) -> None:
+    """Samples by cluster and day. Raises OSError.
+
+    `gently`: with rests, so that what comes in meanwhile has the larger part of the processor.
+    """
     if not held.count:
         return
     numbers, times, values = held.columns()
@@ -53,7 +62,14 @@ def write_samples(shelf: Shelf, table: SeriesTable, held: Samples, number: int) 
     for name, code in clusters.items():
         for day in np.unique(days[of == code]).tolist():
             keep = (of == code) & (days == day)
-            frame = make_frame(table, numbers[keep], times[keep], values[keep])
+            parts = []
+            began = time.monotonic()
+            for part in list_frames(table, numbers[keep], times[keep], values[keep], _AT_ONCE):
+                parts.append(part)
+                if gently:
+                    time.sleep(min(_MOST_REST_S, _REST * (time.monotonic() - began)))
+                began = time.monotonic()
+            frame = pl.concat(parts, rechunk=False)
             shelf.write(name_part(SAMPLES, name, find_day(day * _DAY_NS), number), frame)
 
 

@@ -56,10 +56,24 @@ def split_name(name: str) -> Part | None:
     return Part(match[1], match[2], match[3], int(match[4]))
 
 
-def list_counted(names: Iterable[str], last: int, dropped: Collection[str]) -> list[str]:
-    """Those of a checkpoint up to `last` that none has replaced."""
+def is_between(number: int, gaps: Iterable[Sequence[int]]) -> bool:
+    """Whether a number is one of those that a service left out as it took a bucket over."""
+    return any(first <= number <= last for first, last in gaps)
+
+
+def list_counted(
+    names: Iterable[str],
+    last: int,
+    dropped: Collection[str],
+    gaps: Sequence[Sequence[int]] = (),
+) -> list[str]:
+    """Those of a checkpoint up to `last` that none has replaced, and that are in no gap."""
     parts = [(name, split_name(name)) for name in names if name not in dropped]
-    return [name for name, part in parts if part is not None and part.number <= last]
+    return [
+        name
+        for name, part in parts
+        if part is not None and part.number <= last and not is_between(part.number, gaps)
+    ]
 
 
 def read_rows(
@@ -113,13 +127,14 @@ class Shelf(ABC):
         days = {part.day for part in self._list(kind, cluster)}
         return sorted(day for day in days if first <= day <= last)
 
-    def remove_later(self, number: int) -> int:
-        """Remove files of checkpoints that did not end; how many there were."""
+    def remove_later(self, number: int, gaps: Sequence[Sequence[int]] = ()) -> int:
+        """Remove files of checkpoints that did not end, or are in a gap; how many there were."""
         later = [
             name
             for kind in self.kinds
             for name in self.list_parts(kind)
-            if (part := split_name(name)) is not None and part.number > number
+            if (part := split_name(name)) is not None
+            and (part.number > number or is_between(part.number, gaps))
         ]
         self.remove(later)
         return len(later)

@@ -38,7 +38,12 @@ from sightline.cluster.documents import (
     read_stop,
     split_key,
 )
-from sightline.cluster.holding import check_owner, join_bucket, refuse_without
+from sightline.cluster.holding import (
+    check_owner,
+    commit_checkpoint,
+    join_bucket,
+    refuse_without,
+)
 from sightline.cluster.journal import Gap, Journal, keep_gaps, list_files, read_records
 from sightline.cluster.live import (
     Samples,
@@ -278,7 +283,7 @@ class Store:
         with self._lock:
             dropped, last = set(self._dropped), self._committed
         found = self._shelf_of(kind).list_parts(kind, cluster, day)
-        return shelf.list_counted(found, last, dropped)
+        return shelf.list_counted(found, last, dropped, self._gaps)
 
     def list_all(self) -> tuple[int, list[str], list[Known]]:
         """The number of `changes`, the files of jobs, and those in memory: all of one moment."""
@@ -330,8 +335,17 @@ class Store:
 
     # -- checkpoints --------------------------------------------------------------------------
 
-    def checkpoint(self, more: Mapping[str, Job] | None = None, now_s: float | None = None) -> None:
-        """Write what is in memory as Parquet, and drop the log up to here. Raises OSError."""
+    def checkpoint(
+        self,
+        more: Mapping[str, Job] | None = None,
+        now_s: float | None = None,
+        *,
+        gently: bool = False,
+    ) -> None:
+        """Write what is in memory as Parquet, and drop the log up to here. Raises OSError.
+
+        `gently`: beside what comes in, which goes before.
+        """
         with self._sealing:
             with self._lock:
                 number = self._journal.rotate()
@@ -345,7 +359,7 @@ class Store:
                 series, seen = list(self._series.rows), self._series.list_seen()
             try:
                 self.remove_left()  # what a bucket that was away could not remove
-                sealing.write_samples(self.disk, self._series, self._older, number)
+                sealing.write_samples(self.disk, self._series, self._older, number, gently=gently)
                 sealing.write_jobs(self.archive, number, {**(more or {}), **ended}, self._assemble)
                 dropped = sealing.join_days(self.archive, number, self._dropped)
                 # What the last one replaced is removed below: until then it must not count again.
@@ -374,6 +388,8 @@ class Store:
         today = datetime.fromtimestamp((now_ns or time.time_ns()) / 1e9, UTC).date()
         removed = 0
         with self._sealing:
+            if self._bucket is not None:
+                check_owner(self._bucket, self._name)
             for kind in shelf.KINDS:
                 days = (
                     self.keeping.samples_days if kind == shelf.SAMPLES else self.keeping.jobs_days
@@ -400,7 +416,7 @@ class Store:
         held: dict[str, Any] = {"number": 0, "series": [], "running": [], "dropped": []}
         if place.is_file():
             held = sealing.unpack_checkpoint(place.read_bytes(), str(place))
-        self._committed = held["number"]
+        self._committed, self._gaps = held["number"], held.get("gaps", [])
         self.remove_left()
         self.archive.remove(held["dropped"])
         return held
@@ -412,18 +428,16 @@ class Store:
         """Files of a checkpoint that did not end, before another is written. Raises OSError."""
         if self._bucket is not None:
             check_owner(self._bucket, self._name)
-            self._bucket.remove_later(self._committed)
+            self._bucket.remove_later(self._committed, self._gaps)
         self.disk.remove_later(self._committed)
 
     def commit_state(self, number: int, **held: Any) -> None:
-        """From now on the files of this number count."""
-        data = sealing.pack_checkpoint({"number": number, **held})
+        """From now on the files of this number count: first in the bucket, where there is one."""
+        about = {"number": number, "gaps": self._gaps, "store": self._name, **held}
+        data = sealing.pack_checkpoint(about)
         if self._bucket is not None:
-            check_owner(self._bucket, self._name)
+            commit_checkpoint(self._bucket, self._name, data)
         sealing.write_checkpoint(self.root, data)
-        if self._bucket is not None:
-            with contextlib.suppress(OSError):  # a copy: the next one is newer
-                self._bucket.write_checkpoint(data)
 
     def _recover(self) -> Journal:
         """Read the log behind the checkpoint; the log to go on with."""

@@ -58,6 +58,7 @@ _LISTED = (
         JobMetric(f"acc_{part}_active", "%", MEAN, 1, (f"{part}_active", f"DCGM_FI_PROF_{field}"))
         for part, field in _PARTS.items()
     ),
+    JobMetric("acc_clock", "Hz", MEAN, _MB, ("sm_clock", "nv_sm_clock", "DCGM_FI_DEV_SM_CLOCK")),
     JobMetric("acc_mem_used", "bytes", SUM, _MB, (
         "nv_fb_mem_used", "gpu_used_memory", "memory_used", "gres/gpumem",
         "nvidia_gpu_memory_used_bytes", "DCGM_FI_DEV_FB_USED",
@@ -95,6 +96,7 @@ EXPORTED: dict[str, tuple[str, float]] = {
     "DCGM_FI_DEV_GPU_UTIL": ("acc_utilization", 1.0),
     "DCGM_FI_DEV_FB_USED": ("acc_mem_used", 1024.0**2),
     "DCGM_FI_DEV_POWER_USAGE": ("acc_power", 1.0),
+    "DCGM_FI_DEV_SM_CLOCK": ("acc_clock", 1e6),
     "DCGM_FI_PROF_SM_ACTIVE": ("acc_sm_active", 100.0),
     **{f"DCGM_FI_PROF_{field}": (f"acc_{part}_active", 100.0) for part, field in _PARTS.items()},
 }

@@ -39,7 +39,7 @@ def test_names_and_units_are_clustercockpits(latest):
         "acc_utilization,hostname=n1,type=accelerator,type-id=0,unit=% value=50.0 1790000000",
         "acc_mem_used,hostname=n1,type=accelerator,type-id=0,unit=MB value=8000.0 1790000000",
         "acc_sm_active,hostname=n1,type=accelerator,type-id=0,unit=% value=20.0 1790000000",
-        "sm_clock,hostname=n1,type=accelerator,type-id=0,unit=MHz value=1980.0 1790000000",
+        "acc_clock,hostname=n1,type=accelerator,type-id=0,unit=MHz value=1980.0 1790000000",
         "cpu_load,hostname=n1,type=node value=3.5 1790000000",
         "cpu_user,hostname=n1,type=node,unit=% value=40.0 1790000000",
         "mem_used,hostname=n1,type=node,unit=GB value=64.0 1790000000",
@@ -69,7 +69,7 @@ def test_a_cluster_keeps_what_a_node_pushes(latest, tmp_path, monkeypatch):
         assert got == [("node", 64e9)] * 2
         gpu = frame.filter(frame["metric"] == "acc_mem_used").row(0, named=True)
         assert (gpu["scope"], gpu["element"], gpu["value"]) == ("accelerator", "0", 8e9)
-        clock = frame.filter(frame["metric"] == "sm_clock").row(0, named=True)
+        clock = frame.filter(frame["metric"] == "acc_clock").row(0, named=True)
         assert (clock["value"], clock["unit"]) == (1.98e9, "Hz")
     assert said[1:] == ["Push: readings are taken again"]
 

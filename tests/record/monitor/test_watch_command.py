@@ -172,3 +172,44 @@ def test_without_a_gpu_the_host_is_watched_and_the_reasons_are_told(tmp_path: Pa
     done = sightline("watch", "-o", str(tmp_path / "h"), "--for", "0.3s", "--period", "0.1s")
     assert "No GPU can be read here, only the host:" in done.err
     assert scan_history(tmp_path / "h", "host").collect().height >= 2
+
+
+# As guides to profiling on clusters print it, character by character.
+PUZZLE = """\
+{
+  "tag": "low_cpu_load",
+  "threshold": "config.low_cpu_threshold",
+  "metrics": ["cpu_load"],
+  "vars": {
+    "avg_load": "mean(cpu_load.data)",
+    "low_load": "avg_load < threshold"
+  },
+  "trigger": "low_load == True"
+}
+"""
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(not Path("/proc/loadavg").is_file(), reason="the kernel's load is not there")
+def test_the_rule_of_puzzle_fires_on_what_a_watch_kept_of_this_machine(tmp_path: Path) -> None:
+    """The mean is of what the kernel said; the rule fires below its threshold alone."""
+    history = str(tmp_path / "h")
+    loads = []
+    with subprocess.Popen([*WATCH, "-o", history, "--for", "2s"], stderr=subprocess.PIPE) as child:
+        while child.poll() is None:
+            loads.append(float(Path("/proc/loadavg").read_text().split()[0]))
+            time.sleep(0.05)
+        assert child.returncode == 0
+    (tmp_path / "rule.json").write_text(PUZZLE)
+    told = {}
+    for limit in (min(loads) / 2 - 0.01, max(loads) + 0.01):
+        (tmp_path / "config.json").write_text(json.dumps({"low_cpu_threshold": limit}))
+        done = sightline("findings", history, "--rules", str(tmp_path / "rule.json"), "--json")
+        assert done.code == 0, done.err
+        found = [f for f in json.loads(done.out) if f["rule"] == "low-cpu-load"]
+        told[limit] = [line for f in found if not f["abstained"] for line in f["evidence"]]
+    silent, fired = told.values()
+    assert not silent
+    (mean,) = (line.removeprefix("avg_load = ") for line in fired if line.startswith("avg_load"))
+    # Four digits are printed.
+    assert 0.999 * min(loads) <= float(mean) <= 1.001 * max(loads)

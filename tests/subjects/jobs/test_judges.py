@@ -47,6 +47,7 @@ def course(*parts: tuple[int, float]) -> list[float]:
 
 
 IDLE, LITTLE, UNEQUAL = "job-idle-gpus", "job-underused-gpus", "job-unequal-gpus"
+SLOW, CLOCKS = "job-slow-clocks", ("acc_clock", GPU)
 USE, POWER = ("acc_utilization", GPU), ("acc_power", GPU)
 LOAD, READ, WRITE = ("cpu_load", NODE), ("file_read", NODE), ("file_write", NODE)
 MEMORY, CLOCK, FLOPS = ("mem_used", NODE), ("clock", NODE), ("flops_any", NODE)
@@ -62,6 +63,13 @@ SPEAKS = [
     (LITTLE, {USE: [10, 30]}, {"gpus": 2}, 0.8, "busy for 20 % of the time"),
     (LITTLE, {USE: [20, 0]}, {"gpus": 2}, 0.4, "busy for 20 % of the time"),
     (UNEQUAL, {USE: [100, 50]}, {"gpus": 2}, 0.25, "from 50 to 100 % busy"),
+    (
+        SLOW,
+        {USE: [90, 90], CLOCKS: [course((40, 2e9), (20, 1e9)), 2e9]},
+        {"gpus": 2},
+        1 / 12,  # a third of the time at half of the clock, on one of two
+        "1 GPU of 2 ran at 1,000 instead of 2,000 MHz for 33 %",
+    ),
     (
         "job-hang",
         {USE: [course((30, 90), (30, 0))]},
@@ -119,6 +127,14 @@ def test_speaks(rule: str, uses: Any, facts: Any, lost: float, words: str) -> No
         (IDLE, {USE: [90, 2]}, {"gpus": 2}),
         (LITTLE, {USE: [25, 26]}, {"gpus": 2}),
         (UNEQUAL, {USE: [100, 65]}, {"gpus": 2}),
+        (SLOW, {USE: [90], CLOCKS: [course((40, 2e9), (20, 1.71e9))]}, {"gpus": 1}),
+        (SLOW, {USE: [90], CLOCKS: [course((55, 2e9), (5, 1e9))]}, {"gpus": 1}),
+        # A GPU that rests lowers its clock by itself.
+        (
+            SLOW,
+            {USE: [course((40, 90), (20, 0))], CLOCKS: [course((40, 2e9), (20, 3e8))]},
+            {"gpus": 1},
+        ),
         ("job-hang", {USE: [course((51, 90), (9, 0))]}, {"gpus": 1}),
         ("job-hang", {USE: [course((30, 90), (20, 0), (10, 50))]}, {"gpus": 1}),
         ("job-serial", {LOAD: [1.2, 0]}, {}),
@@ -151,6 +167,7 @@ def test_is_silent_just_below(rule: str, uses: Any, facts: Any) -> None:
         (IDLE, {"gpus": 2}, "acc_utilization"),
         (LITTLE, {"gpus": 2}, "acc_utilization"),
         (UNEQUAL, {"gpus": 2}, "acc_utilization"),
+        (SLOW, {"gpus": 2}, "acc_clock"),
         ("job-hang", {}, "work over time"),
         ("job-serial", {}, "cpu_load"),
         ("job-low-cpu-load", {}, "cpu_load"),

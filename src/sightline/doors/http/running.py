@@ -135,7 +135,7 @@ class ClusterService:
             now = time.monotonic()
             self.tell_losses()
             if now - written > _CHECKPOINT_S or self.store.is_heavy:
-                self._try("the store", self.store.checkpoint)
+                self._try("the store", lambda: self.store.checkpoint(gently=True))
                 written = time.monotonic()
             if now - cleaned > _OLD_S:
                 self._try("the store", self.store.drop_old)

@@ -13,6 +13,7 @@ JUDGES: tuple[Callable[[Job], Verdict | None], ...] = (
     course.judge_hang,
     gpus.judge_little,
     gpus.judge_unequal,
+    gpus.judge_clocks,
     processors.judge_serial,
     processors.judge_low,
     processors.judge_unequal,

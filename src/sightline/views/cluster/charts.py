@@ -12,6 +12,12 @@ from sightline.views.cluster.frame import show
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 190, 58, 10, 10, 24
 _POINTS = 600  # as many as ClusterCockpit's pages draw
 HUES = 8
+_TOPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_DAY_S = 86_400
+_STEPS_S = (
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800,
+    3_600, 7_200, 10_800, 14_400, 21_600, 43_200, _DAY_S, 2 * _DAY_S,
+)  # fmt: skip
 
 
 def draw_lines(
@@ -30,7 +36,8 @@ def draw_lines(
     known = [float(np.nanmax(v)) for v in every if v.size and not np.isnan(v).all()]
     if not known:
         return ""
-    top = max([*known, *(v for _, v in limits if v <= 4 * max(known, default=0))]) or 1.0
+    most = max([*known, *(v for _, v in limits if v <= 4 * max(known, default=0))])
+    top = 100.0 if unit == "%" and 50 < most <= 100 else round_up(most)
     inner, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
 
     def at(value: float) -> float:
@@ -43,11 +50,12 @@ def draw_lines(
             f'<path class="grid" d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}"/>'
             f'<text x="{_LEFT - 5}" y="{y + 4:.1f}" text-anchor="end">{_short(top * part)}</text>'
         )
-    for part in (0.0, 0.25, 0.5, 0.75, 1.0):
-        anchor = "start" if part == 0 else "end" if part == 1 else "middle"
+    for second in list_moments(seconds):
+        part = second / seconds
+        anchor = "start" if part == 0 else "end" if part > 0.95 else "middle"
         body.append(
             f'<text x="{_LEFT + inner * part:.0f}" y="{_HEIGHT - 7}" text-anchor="{anchor}">'
-            f"{_clock(seconds * part)}</text>"
+            f"{_clock(second)}</text>"
         )
     for name, value in limits:
         if value <= top:
@@ -72,6 +80,24 @@ def draw_lines(
         f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         f'aria-label="{show(told)}">{"".join(body)}</svg>'
     )
+
+
+def round_up(value: float) -> float:
+    """The next number that an axis may end at, and whose half is as short; 1 of nothing."""
+    if not value > 0:
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    return unit * next(step for step in _TOPS if step * unit >= value * (1 - 1e-12))
+
+
+def list_moments(seconds: float) -> list[float]:
+    """0 and full seconds, minutes, hours or days up to a length: four steps of it at most."""
+    if not seconds > 0:
+        return []
+    step = next((step for step in _STEPS_S if seconds / step <= 4.5), 0.0)
+    if not step:  # weeks
+        step = _DAY_S * math.ceil(seconds / 4 / _DAY_S)
+    return [n * step for n in range(math.floor(seconds / step * (1 + 1e-9)) + 1)]
 
 
 def thin(values: np.ndarray) -> np.ndarray:

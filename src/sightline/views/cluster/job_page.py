@@ -13,6 +13,7 @@ from sightline.core.job_metrics import GPU_MEMORY, GPU_PIPES, METRICS
 from sightline.core.units import format_bytes, format_several
 from sightline.subjects.jobs.job import GPU, NODE, Job, Use
 from sightline.subjects.jobs.judging import judge_job
+from sightline.subjects.jobs.phases import list_phases
 from sightline.subjects.jobs.verdict import Verdict, measure_energy, measure_hours, price_problem
 from sightline.views.cluster.charts import HUES, draw_lines, draw_radar, draw_roofline
 from sightline.views.cluster.frame import hide_form, link, show, write_figures, write_table
@@ -50,9 +51,23 @@ def write_job(
         '<h2>Footprint</h2><div class="plots">'
         f"{_write_radar(job, most)}{_write_roofline(job)}{_write_gpu_roofline(job)}</div>",
         "<h2>Over time</h2>",
+        _write_phases(job),
         _write_courses(job),
         _write_unjudged(verdicts),
     ]
+
+
+def _write_phases(job: Job) -> str:
+    phases = list_phases(job)
+    if not phases:
+        return ""
+    metric = METRICS[phases[0].metric]
+    parts = [
+        f"{write_length(round(p.start_s * 1e9))} to {write_length(round(p.end_s * 1e9))}: "
+        f"{p.level / metric.per:,.0f} {metric.unit}".strip()
+        for p in phases
+    ]
+    return f"<p>Phases of its work ({show(metric.name)}): {show(', '.join(parts))}.</p>"
 
 
 def _write_head(job: Job) -> str:

@@ -7,6 +7,8 @@ import numpy as np
 from sightline.core.job_metrics import METRICS
 from sightline.core.units import format_bytes, format_flop_rate, format_rate
 from sightline.subjects.jobs.job import GPU, NODE, Job
+from sightline.subjects.jobs.phases import list_phases
+from sightline.views.jobs.words import write_length
 
 _RISING = " ▁▂▃▄▅▆▇█"
 _SLICES = 50
@@ -32,6 +34,19 @@ def write_course(job: Job) -> str:
         most = float(known.max())
         lines.append(f"  {metric:<16}{_draw(means, most)}  up to {_write(metric, most)}")
     return "\n".join(["Course (mean of nodes or GPUs)", *lines]) if lines else ""
+
+
+def write_phases(job: Job) -> str:
+    """A line of each phase of its work; "" where it has one level."""
+    phases = list_phases(job)
+    if not phases:
+        return ""
+    lines = [
+        f"  {write_length(round(p.start_s * 1e9))} to {write_length(round(p.end_s * 1e9))}"
+        f"  {_write(p.metric, p.level)}"
+        for p in phases
+    ]
+    return "\n".join([f"Phases ({phases[0].metric}, mean of nodes or GPUs)", *lines])
 
 
 def _reduce(values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from sightline.subjects.jobs.job import GPU, Job
 from sightline.subjects.jobs.judges._limits import find_cpu_share, is_shared
 from sightline.subjects.jobs.judges.asked import find_used_memory
 from sightline.subjects.jobs.verdict import Verdict, measure_energy, measure_hours, price_problem
-from sightline.views.jobs.course import write_course
+from sightline.views.jobs.course import write_course, write_phases
 from sightline.views.jobs.figures import title_of
 from sightline.views.jobs.words import (
     draw_bar,
@@ -28,8 +28,8 @@ _BAR, _PLACES = 50, 8
 
 def write_job(job: Job, verdicts: list[Verdict], width: int = 80) -> str:
     """The whole screen."""
-    parts = [_write_head(job), _write_use(job), write_course(job), _write_places(job)]
-    parts += [_write_problems(job, verdicts), _write_unjudged(verdicts)]
+    parts = [_write_head(job), _write_use(job), write_course(job), write_phases(job)]
+    parts += [_write_places(job), _write_problems(job, verdicts), _write_unjudged(verdicts)]
     text = "\n\n".join(part for part in parts if part)
     return "\n".join(line.rstrip() for line in text.splitlines())
 

@@ -40,7 +40,7 @@ def judge_stalls(job: Job) -> Verdict | None:
     rule = "job-io-stalls"
     if not is_worth_judging(job):
         return None
-    work, files = _find_work(job), _find_files(job)
+    work, files = find_work(job)[1], _find_files(job)
     if work is None or files is None:
         return cannot_judge(
             rule, "work and file traffic over time were not recorded (file_read, file_write)"
@@ -146,14 +146,17 @@ def judge_network(job: Job) -> Verdict | None:
     return find_problem(rule, text, 0.0, fix)
 
 
-def _find_work(job: Job) -> Any:
-    """How busy a job is over time, over all places: its GPUs if it has any, else processors."""
-    uses = (
-        [job.find_use("acc_utilization", GPU)]
-        if job.count("gpus")
-        else [job.find_use("cpu_user"), job.find_use("cpu_load")]
-    )
-    return next((_average(u.values) for u in uses if u is not None and u.values is not None), None)
+def find_work(job: Job) -> tuple[str, Any]:
+    """The metric of a job's work, and its mean over all places: of GPUs if it has any.
+
+    Empty and None where none was recorded over time.
+    """
+    names = ("acc_utilization",) if job.count("gpus") else ("cpu_user", "cpu_load")
+    for name in names:
+        use = job.find_use(name, GPU) if job.count("gpus") else job.find_use(name)
+        if use is not None and use.values is not None:
+            return name, _average(use.values)
+    return "", None
 
 
 def _find_files(job: Job) -> Any:

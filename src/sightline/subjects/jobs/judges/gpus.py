@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 from sightline.subjects.jobs.job import GPU, Job, Use
-from sightline.subjects.jobs.judges._limits import IDLE_PCT, count_places, is_worth_judging
+from sightline.subjects.jobs.judges._limits import (
+    IDLE_PCT,
+    LEAST_SAMPLES,
+    count_places,
+    is_worth_judging,
+)
 from sightline.subjects.jobs.verdict import Verdict, cannot_judge, clear, find_problem
 
 # Job Defense Shield, low-gpu-efficiency: eff_thres_pct 25; Jobstats paints below 25 black.
@@ -15,6 +20,10 @@ LITTLE_PCT = 25.0
 # ClusterCockpit's parameters have 10 % for nodes and cores; ours is twice that, as the load of
 # GPUs follows the lengths of what they compute.
 UNEQUAL = 0.2
+# Ours. Sustained clocks of data center GPUs lie some 10 % below their highest (H100 SXM: 1,755 of
+# 1,980 MHz), and a GPU that computes little may rest between two samples.
+SLOW_CLOCK, _BUSY_PCT = 0.85, 50.0
+_LEAST_SLOW = 0.1  # of the time that a GPU is busy
 _MISSING = "the utilization of its GPUs was not recorded (acc_utilization)"
 
 
@@ -107,6 +116,42 @@ def judge_unequal(job: Job) -> Verdict | None:
     text = f"GPUs have unequal work: from {np.nanmin(busy):.0f} to {np.nanmax(busy):.0f} % busy"
     fix = "give each rank the same amount of work: batch size, stages, shards of the data"
     return find_problem(rule, text, lost * busy.size / len(use.places), fix)
+
+
+def judge_clocks(job: Job) -> Verdict | None:
+    """GPUs that were busy at a lower clock than they, or the others, had at other times."""
+    rule = "job-slow-clocks"
+    if not job.count("gpus") or not is_worth_judging(job):
+        return None
+    clock, use = job.find_use("acc_clock", GPU), job.find_use("acc_utilization", GPU)
+    if clock is None or clock.values is None or np.isnan(clock.mean):
+        return cannot_judge(rule, "the clocks of its GPUs over time were not recorded (acc_clock)")
+    if use is None or use.values is None or use.values.shape != clock.values.shape:
+        return cannot_judge(rule, "what its GPUs did over time was not recorded (acc_utilization)")
+    seen = np.isfinite(use.values) & np.isfinite(clock.values)
+    busy = seen & (np.nan_to_num(use.values) >= _BUSY_PCT)
+    if busy.sum() < LEAST_SAMPLES:
+        return clear(rule)
+    top = float(np.percentile(clock.values[busy], 95))
+    slow = busy & (np.nan_to_num(clock.values) < SLOW_CLOCK * top)
+    each = slow.sum(axis=1) / np.maximum(busy.sum(axis=1), 1)
+    if top <= 0 or each.max() < _LEAST_SLOW:
+        return clear(rule)
+    held = slow & (each >= _LEAST_SLOW)[:, None]
+    lost = float(np.sum(1 - clock.values[held] / top)) / max(int(seen.sum()), 1)
+    low = float(np.mean(clock.values[held])) / 1e6
+    shown = [_name(place) for place, share in zip(clock.places, each, strict=True)
+             if share >= _LEAST_SLOW]  # fmt: skip
+    text = (
+        f"{count_places(len(shown), 'GPU')} of {job.count('gpus')} ran at {low:,.0f} instead of "
+        f"{top / 1e6:,.0f} MHz for {100 * each.max():.0f} % of the time they were busy"
+    )
+    where = ", ".join([*shown[:8], *(["..."] if len(shown) > 8 else [])])
+    fix = (
+        "ask why on the node:  nvidia-smi -q -d PERFORMANCE,CLOCK  (heat, a power limit, a brake), "
+        "and tell the operators"
+    )
+    return find_problem(rule, text, lost, fix, (f"below {SLOW_CLOCK:.0%} of the highest: {where}",))
 
 
 def _find_idle(use: Use) -> Any:
