@@ -20,6 +20,7 @@ from support import traces
 from support.command import sightline
 
 pytestmark = pytest.mark.timing
+QUICK = server.Patience(files_s=1.0, gone_s=0.3)
 
 
 class Behavior:
@@ -294,7 +295,7 @@ def test_no_files_and_no_server(serving, tmp_path):
     folder = tmp_path / "s.sightline"
     folder.mkdir()
     with pytest.raises(InputError, match="has written no trace"):
-        server.record_server("vllm", url, folder, 0.05, tmp_path, lambda _: None, files_s=1.0)
+        server.record_server("vllm", url, folder, 0.05, tmp_path, lambda _: None, patience=QUICK)
     with pytest.raises(InputError, match="does not answer"):
         server.record_server("vllm", "http://127.0.0.1:9", folder, 0.05, tmp_path, lambda _: None)
 

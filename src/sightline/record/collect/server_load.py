@@ -10,6 +10,7 @@ import http.client
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -67,12 +68,18 @@ def make_prompts() -> list[str]:
     ]
 
 
-def send_load(url: str, load: Load, say: Callable[[str], None]) -> list[dict[str, Any]]:
+def send_load(
+    url: str,
+    load: Load,
+    say: Callable[[str], None],
+    done: list[dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
     """Send all requests, and return what the client saw of each, in order of sending.
 
-    Each has start (seconds since the epoch), ttft, itl, end, n and ptok (where the server says so),
-    as formats/serving/serving_benchmark.py reads it. A request that fails has `error`. Raises
-    RequestError where the server names no model.
+    What is known of each comes into `done` as it ends: it is there, too, where the load is
+    interrupted. Each has start (seconds since the epoch), ttft, itl, end, n and ptok (where the
+    server says so), as formats/serving/serving_benchmark.py reads it. A request that fails has
+    `error`. Raises RequestError where the server names no model.
     """
     model = find_model(url)
     if model is None:
@@ -81,17 +88,17 @@ def send_load(url: str, load: Load, say: Callable[[str], None]) -> list[dict[str
             why=f"{join_url(url, 'v1/models')} does not answer",
             hint="Send requests yourself, and leave out --requests, --concurrency and --load.",
         )
-    numbers = iter(range(load.requests))
+    left = deque(range(load.requests))
     lock = threading.Lock()
-    done: list[dict[str, Any]] = []
+    done = [] if done is None else done
     prompts = load.prompts or make_prompts()
 
     def work() -> None:
         while True:
             with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
+                if not left:
+                    return
+                number = left.popleft()
             prompt = prompts[number % len(prompts)]
             row = _send_one(url, model, f"{number} {prompt}")
             with lock:
@@ -100,12 +107,17 @@ def send_load(url: str, load: Load, say: Callable[[str], None]) -> list[dict[str
     threads = [threading.Thread(target=work, daemon=True) for _ in range(load.concurrency)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        with lock:
+            left.clear()  # interrupted: nothing more is sent
+            done.sort(key=lambda row: row["start"])
     failed = [row["error"] for row in done if "error" in row]
     if failed:
         say(f"{len(failed)} of {load.requests} requests failed: {failed[0]}")
-    return sorted(done, key=lambda row: row["start"])
+    return done
 
 
 def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
@@ -128,7 +140,7 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
         answer = connection.getresponse()
         if answer.status != 200:
             row["error"] = f"HTTP {answer.status} {answer.reason}"
-        for chunk in _list_chunks(answer) if answer.status == 200 else ():
+        for chunk in _list_chunks(answer, row) if answer.status == 200 else ():
             if _has_token(chunk):
                 arrivals.append(time.perf_counter_ns() - began)
             usage = chunk.get("usage")
@@ -151,8 +163,11 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
     return row
 
 
-def _list_chunks(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The server-sent events of a streamed answer, as JSON, until it says that it is done."""
+def _list_chunks(answer: http.client.HTTPResponse, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The server-sent events of a streamed answer, as JSON, until it says that it is done.
+
+    An answer that ends without that was cut off, which is the `row`'s error.
+    """
     while line := answer.readline(_MOST_LINE):
         text = line.strip()
         if text == b"data: [DONE]":
@@ -164,6 +179,7 @@ def _list_chunks(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
                 continue
             if isinstance(told, dict):
                 yield told
+    row["error"] = "the answer was cut off"
 
 
 def _has_token(chunk: dict[str, Any]) -> bool:
