@@ -322,3 +322,19 @@ def test_tensorrt_llm_is_told_when_it_starts(tmp_path):
         cwd=tmp_path,
     )
     assert done.stdout == "100-125\n"
+
+
+def test_a_run_folder_among_the_traces_is_no_trace(serving, tmp_path):
+    """Where the output lies in the folder of traces, the client's log there is not a server's."""
+    url, behavior = serving
+    behavior.model = "tiny"
+    folder = behavior.folder / "s.sightline"
+    folder.mkdir(parents=True)
+    load = server_load.Load(2, 1, ("once",))
+    words = {"load": load, "patience": QUICK}
+    server.record_server("vllm", url, folder, 0.0, behavior.folder, lambda _: None, **words)
+    assert sorted(p.name for p in folder.glob("server-*")) == [
+        "server-0.rank0.json.gz",
+        "server-1.rank1.json.gz",
+    ]
+    assert sl.open(str(folder)).rows("served_requests") == 2

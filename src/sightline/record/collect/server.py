@@ -277,9 +277,13 @@ def _open_folder(place: Path) -> Descriptor | None:
 
 
 def _list_traces(place: Descriptor) -> Seen:
-    """The traces in a folder and below it, with size and time; no links, which lead elsewhere."""
+    """The traces in a folder and below it, with size and time; no links, which lead elsewhere.
+
+    Folders of runs are ours, and what lies in them was not written by a server.
+    """
     found: Seen = {}
-    for folder, _, names, opened in os.fwalk(".", dir_fd=place.number):
+    for folder, inside, names, opened in os.fwalk(".", dir_fd=place.number):
+        inside[:] = [name for name in inside if not name.endswith(run_folder.FOLDER_ENDING)]
         for name in names:
             with contextlib.suppress(OSError):
                 state = os.stat(name, dir_fd=opened, follow_symlinks=False)

@@ -121,6 +121,12 @@ def fit_costs(batches: pl.DataFrame) -> StepCosts:
     return StepCosts(tuple(map(int, sizes)), tuple(map(float, times)), request, base, token)
 
 
+def list_usual(batches: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `list_batches` by which steps are priced."""
+    sides = (pl.col("prompt_tokens") == 0, pl.col("prompt_tokens") > 0)
+    return pl.concat(_drop_outliers(batches.filter(side)) for side in sides)
+
+
 def _drop_outliers(batches: pl.DataFrame) -> pl.DataFrame:
     return batches.filter(pl.col("ns") <= OUTLIER * pl.col("ns").median())
 

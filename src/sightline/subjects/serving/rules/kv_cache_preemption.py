@@ -9,9 +9,9 @@ Why it hurts
 
 Evidence
     The server's count of preempted (SGLang: retracted) requests, and the usage of its KV cache, by
-    /metrics or its log. Where the client's log and the engine's steps lie beside it, prompt tokens
-    that were computed more often than they were sent are priced by their share of the time of steps
-    with prompts.
+    /metrics or its log. Where the client's log and the engine's steps lie beside it, the gain is a
+    replay of these requests with what the recorded steps cost and no limit of the cache: nothing is
+    computed twice, and nobody is missing in a step.
 
 Threshold
     Any preemption; or a usage of 90 % (vLLM's watermark and SGLang's retraction begin above that).
@@ -39,9 +39,13 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.serving.findings import list_steps, measure_windows
 from sightline.subjects.serving.flags import name_flag
 from sightline.subjects.serving.load import FULL_PCT, find_worst
+from sightline.subjects.serving.planning.room import measure_room
 from sightline.timeline.engine_gaps import list_request_spans
 
 RULE = Rule("kv-cache-preemption", "The KV cache is full")
+
+_SHARE = "the share of prompt tokens that were computed more often than they were sent"
+_PLAYED = "replay of the client's requests through a model of the scheduler, with room for all"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -56,14 +60,17 @@ def check(run: Run) -> Iterator[Finding]:
         lines.append(f"the KV cache was {format_pct(usage)} full at most")
     if waiting:
         lines.append(f"{format_several(int(waiting), 'request')} waited at most")
-    lost, again = _measure_recomputed(run)
+    recomputed, again = _measure_recomputed(run)
     if again:
-        lines.append(
-            f"{format_several(again, 'token')} of prompts were computed again: {format_ns(lost)}"
-        )
+        told = format_ns(recomputed)
+        lines.append(f"{format_several(again, 'token')} of prompts were computed again: {told}")
+    room = measure_room(run)
+    if room:
+        lines.append(f"with room for all of them the same requests take {format_ns(room)} less")
+    lost = recomputed if room is None else room
     every, longest = measure_windows(run)
-    price = Price(lost, "ns", 100 * lost / every) if lost else None
-    gain = Price(lost, "ns", 100 * lost / longest) if lost else None
+    price = Price(lost, "ns", min(100 * lost / every, 100.0)) if lost else None
+    gain = Price(lost, "ns", min(100 * lost / longest, 100.0)) if lost else None
     flag = name_flag(run, RULE.name)
     summary = f"The server preempted {format_several(preempted, 'request')}."
     if not preempted:
@@ -80,9 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
         price=(price, gain),
         severity=None if lost else "warning",
         confidence="medium" if lost else "high",
-        method="the share of prompt tokens that were computed more often than they were sent"
-        if lost
-        else None,
+        method=None if not lost else _SHARE if room is None else _PLAYED,
     )
 
 
