@@ -52,3 +52,12 @@ def test_prompts_that_were_computed_again_are_priced(tmp_path: Path) -> None:
     # Without a limit nothing is computed again, and nobody is missing in a step.
     assert found.gain_ns == pytest.approx(served.length_ns - free.length_ns, rel=0.01)
     assert any("with room for all of them" in line for line in found.evidence)
+
+
+def test_preemptions_before_the_recording_are_no_news(tmp_path: Path) -> None:
+    counter = 'vllm:num_preemptions_total{engine="0"}'
+    for last, count in ((9, None), (12, 3)):
+        run = open_metrics(tmp_path, f"# TYPE vllm:num_preemptions_total counter\n"
+                           f"{counter} 9 1000\n{counter} {last} 2000\n")  # fmt: skip
+        found = answers(run, "kv-cache-preemption")
+        assert [f"{count} requests" in one.summary for one in found] == [True] * (count is not None)

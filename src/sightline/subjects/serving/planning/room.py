@@ -56,6 +56,18 @@ def measure_room(run: Run) -> int | None:
     return max(round(took - sum(spent.paid)), 0)
 
 
+def count_recomputed(run: Run, steps: pl.DataFrame) -> tuple[int, int]:
+    """Prompt tokens that one rank's rows of `engine_steps` computed, and how many of them again.
+
+    None again where the client's requests are not those of the steps.
+    """
+    computed = int(steps["prefill_tokens"].sum())
+    if list_request_spans(run).is_empty():
+        return computed, 0
+    sent = int(run.table("served_requests")["prompt_tokens"].sum() or 0)
+    return computed, max(computed - sent, 0) if sent else 0
+
+
 def _find_limit(batches: pl.DataFrame) -> Settings:
     """The most tokens of a step with prompts, where several have as many."""
     tokens = (batches["prompt_tokens"] + batches["decodes"]).filter(batches["prompt_tokens"] > 0)

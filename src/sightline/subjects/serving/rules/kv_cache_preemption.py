@@ -39,8 +39,7 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.serving.findings import list_steps, measure_windows
 from sightline.subjects.serving.flags import name_flag
 from sightline.subjects.serving.load import FULL_PCT, find_worst
-from sightline.subjects.serving.planning.room import measure_room
-from sightline.timeline.engine_gaps import list_request_spans
+from sightline.subjects.serving.planning.room import count_recomputed, measure_room
 
 RULE = Rule("kv-cache-preemption", "The KV cache is full")
 
@@ -97,15 +96,13 @@ def _measure_recomputed(run: Run) -> tuple[int, int]:
     Nothing where the client's requests are not those of the steps, or a cache of prefixes hides it.
     """
     steps = list_steps(run)
-    if steps is None or list_request_spans(run).is_empty():
+    if steps is None:
         return 0, 0
-    sent = int(run.table("served_requests")["prompt_tokens"].sum() or 0)
     prompts = steps.filter(pl.col("prefill_tokens") > 0)
     usual = steps.filter(pl.col("phase") == "decode")["duration_ns"].median() or 0
     worst = (0, 0)
     for mine in prompts.partition_by("rank"):
-        computed = int(mine["prefill_tokens"].sum())
-        again = max(computed - sent, 0)
+        computed, again = count_recomputed(run, mine)
         beside = pl.when(pl.col("decode_requests") > 0).then(usual).otherwise(0)
         took = mine.select((pl.col("duration_ns") - beside).clip(lower_bound=0).sum()).item()
         worst = max(worst, (round(took * again / max(computed, 1)), again))
