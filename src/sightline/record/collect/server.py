@@ -50,6 +50,7 @@ GONE_S = 10.0  # and of a server that has ended
 QUIET_S = 1.5  # a file that did not grow for so long is whole
 _FOLDER_VARIABLE = {"vllm": "VLLM_TORCH_PROFILER_DIR", "sglang": "SGLANG_TORCH_PROFILER_DIR"}
 _RANK = re.compile(r"(?:rank|TP-|tp)[_\-.]?(\d{1,5})", re.IGNORECASE)
+_MOST_BYTES = 1 << 20  # of an answer that says nothing
 _FRONTEND = "async_llm"  # as vLLM calls its API server's own trace
 _TRACE = (".json", ".json.gz")
 _OWN_TRACES = "server"  # in the run folder, where a server is told to write
@@ -249,7 +250,7 @@ def tell_profiler(
     request = urllib.request.Request(address, data, headers, method="POST")  # noqa: S310  # checked
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310
-            answer.read()
+            answer.read(_MOST_BYTES)
     except urllib.error.HTTPError as error:
         error.close()
         why = f"HTTP {error.code} {error.reason}"

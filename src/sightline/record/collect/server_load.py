@@ -26,6 +26,7 @@ ANSWER_S = 300.0
 # Prompts of these numbers of words in turn, where none are given: short ones and one that is long.
 _WORDS = (16, 48, 16, 128, 32, 512)
 _MOST_LINE = 1 << 20
+_MOST_BYTES = 4 << 20  # of an answer: some hundred bytes a token
 
 
 @dataclass(frozen=True)
@@ -166,9 +167,14 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
 def _list_chunks(answer: http.client.HTTPResponse, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The server-sent events of a streamed answer, as JSON, until it says that it is done.
 
-    An answer that ends without that was cut off, which is the `row`'s error.
+    An answer that ends without that was cut off, or it does not end: that is the `row`'s error.
     """
+    read = 0
     while line := answer.readline(_MOST_LINE):
+        read += len(line)
+        if read > _MOST_BYTES:
+            row["error"] = "the answer does not end"
+            return
         text = line.strip()
         if text == b"data: [DONE]":
             return
