@@ -47,8 +47,7 @@ _FLAGS = (
 class Cause:
     """What makes the server slow (flags, variables), what it is without, and what is asked of it.
 
-    `prompts` are lengths in tokens, in turn; `warm` sends the same load once before each recording
-    of the server without the cause, so that its prefix cache has the prompts.
+    `prompts` are lengths in tokens, in turn; `sleeps`: it takes no processor time.
     """
 
     rule: str
@@ -58,7 +57,7 @@ class Cause:
     clients: int
     prompts: Sequence[int]
     environment: Mapping[str, str] = field(default_factory=dict)
-    warm: bool = False
+    sleeps: bool = False
 
 
 CAUSES = {
@@ -66,7 +65,7 @@ CAUSES = {
         "prefill-stalls-decode",
         ("--max-num-batched-tokens", "64", "--max-num-seqs", "8", "--no-enable-prefix-caching"),
         ("--max-num-batched-tokens", "64", "--max-num-seqs", "8", "--enable-prefix-caching"),
-        20, 5, (520, 40, 264), warm=True,
+        20, 5, (520, 40, 264),
     ),
     "a small KV cache": Cause(
         "kv-cache-preemption",
@@ -79,7 +78,7 @@ CAUSES = {
         "host-sampling",
         ("--logits-processors", "slow_processor:Sleeps", "--max-num-seqs", "8"),
         ("--max-num-seqs", "8"),
-        12, 4, (30, 60), environment={"SLEEPS_S": "0.02"},
+        12, 4, (30, 60), environment={"SLEEPS_S": "0.02"}, sleeps=True,
     ),
     "a high load": Cause(
         "small-batch-decode",
@@ -100,11 +99,47 @@ class Measured:
     run: sightline.Session
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that runs: its address, and the process that was started."""
+
+    url: str
+    pid: int
+
+    def take_processor_s(self) -> float:
+        """Processor time of its workers until now, which compute the model, s."""
+        ticks = 0
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+                fields = rest.split()
+                if name.startswith("VLLM::Worker") and self._is_above(int(fields[1])):
+                    ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _is_above(self, pid: int) -> bool:
+        while pid > 1 and pid != self.pid:
+            try:
+                stat = Path(f"/proc/{pid}/stat").read_text()
+            except OSError:
+                return False
+            pid = int(stat.rpartition(")")[2].split()[1])
+        return pid == self.pid
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A load that was sent without recording it: seconds on the wall, and of the worker."""
+
+    wall_s: float
+    processor_s: float
+
+
 @contextlib.contextmanager
 def serve(
     folder: Path, flags: Sequence[str], environment: Mapping[str, str] | None = None
-) -> Iterator[str]:
-    """The server with these flags, while it is asked: its address; its traces go to `folder`."""
+) -> Iterator[Server]:
+    """The server with these flags, while it is asked; its traces go to `folder`."""
     home = Path(FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as free:
@@ -127,7 +162,7 @@ def serve(
         url = f"http://127.0.0.1:{port}"
         try:
             _wait(url, server, folder / "serve.log")
-            yield url
+            yield Server(url, server.pid)
         finally:
             server.terminate()
             try:
@@ -171,8 +206,8 @@ def record(url: str, folder: Path, name: str, cause: Cause) -> sightline.Session
     return sightline.open(str(folder / f"{name}.sightline"))
 
 
-def send(url: str, cause: Cause) -> None:
-    """The cause's load, unrecorded: it warms up, and fills a prefix cache."""
+def send(server: Server, cause: Cause) -> Pass:
+    """The cause's load, unrecorded: it warms up, fills a prefix cache, or is measured."""
     from sightline.record.collect.server_load import Load, read_prompts, send_load
 
     path = Path(f"{FOLDER}/load-{os.getpid()}.jsonl")
@@ -180,7 +215,9 @@ def send(url: str, cause: Cause) -> None:
         prompts = read_prompts(write_prompts(path, cause.prompts, cause.requests))
     finally:
         path.unlink()
-    send_load(url, Load(cause.requests, cause.clients, prompts), lambda _: None)
+    before, began = server.take_processor_s(), time.monotonic()
+    send_load(server.url, Load(cause.requests, cause.clients, prompts), lambda _: None)
+    return Pass(time.monotonic() - began, server.take_processor_s() - before)
 
 
 def measure(run: sightline.Session) -> Measured:
@@ -191,20 +228,30 @@ def measure(run: sightline.Session) -> Measured:
     return Measured(first["rule"], int(first["gain_ns"] or 0), length, run)
 
 
-def compare(cause: Cause, folder: Path, rounds: int) -> list[tuple[Measured, Measured]]:
-    """The server with its cause and without, in turns: as many recordings of both as rounds."""
+@dataclass(frozen=True)
+class Compared:
+    """With the cause and without it, in pairs: passes that nobody recorded, and recordings."""
+
+    passes: list[tuple[Pass, Pass]]
+    pairs: list[tuple[Measured, Measured]]
+
+
+def compare(cause: Cause, folder: Path, passes: int, rounds: int) -> Compared:
+    """The server with its cause and without, in turns."""
     with (
         serve(folder / "planted", cause.planted, cause.environment) as slow,
         serve(folder / "without", cause.without) as fast,
     ):
-        for url in (slow, fast):
-            send(url, cause)  # first steps compile, and take long
-        pairs = []
+        for server in (slow, fast):
+            send(server, cause)  # first steps compile, and take long
+        made = Compared([], [])
+        for _ in range(passes):
+            made.passes.append((send(slow, cause), send(fast, cause)))
         for number in range(rounds):
-            planted = measure(record(slow, folder / "planted", f"r{number}", cause))
-            without = measure(record(fast, folder / "without", f"r{number}", cause))
-            pairs.append((planted, without))
-    return pairs
+            planted = measure(record(slow.url, folder / "planted", f"r{number}", cause))
+            without = measure(record(fast.url, folder / "without", f"r{number}", cause))
+            made.pairs.append((planted, without))
+    return made
 
 
 def count_tokens(run: sightline.Session) -> tuple[int, int]:
@@ -254,21 +301,16 @@ def stay_idle(url: str, folder: Path, seconds: float = 8.0) -> sightline.Session
     return sightline.open(str(folder / "idle.sightline"))
 
 
-def summarize(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, float]:
-    """Medians in seconds: predicted gain, measured gain; and how far both lengths vary, %."""
-    planted, without = zip(*pairs, strict=True)
-    told = {
-        "predicted_s": statistics.median(one.gain_ns for one in planted) / 1e9,
-        "measured_s": (
-            statistics.median(one.length_ns for one in planted)
-            - statistics.median(one.length_ns for one in without)
-        )
-        / 1e9,
-    }
-    for name, side in (("planted", planted), ("without", without)):
-        lengths = [one.length_ns for one in side]
-        told[f"{name}_s"] = statistics.median(lengths) / 1e9
-        told[f"{name}_spread_pct"] = (
-            100 * (max(lengths) - min(lengths)) / statistics.median(lengths)
-        )
-    return told
+def summarize(cause: Cause, made: Compared) -> tuple[float, float, float]:
+    """The cause's gain, of the load's length, %: predicted, measured, and how far that varies.
+
+    Both are medians. What is measured is processor time of the worker, which the cores' other users
+    hardly change, or, of a cause that sleeps, the wall's: the shortest pass of each side.
+    """
+    predicted = statistics.median(100 * one.gain_ns / one.length_ns for one, _ in made.pairs)
+    if cause.sleeps:
+        slow, fast = (min(one.wall_s for one in side) for side in zip(*made.passes, strict=True))
+        walls = [100 * (1 - b.wall_s / a.wall_s) for a, b in made.passes]
+        return predicted, 100 * (1 - fast / slow), max(walls) - min(walls)
+    shares = [100 * (1 - b.processor_s / a.processor_s) for a, b in made.passes]
+    return predicted, statistics.median(shares), max(shares) - min(shares)

@@ -42,6 +42,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
 from sightline.subjects.serving.findings import list_steps, report_loss
 from sightline.subjects.serving.load import find_worst
+from sightline.subjects.serving.planning.step_costs import OUTLIER
 from sightline.timeline.engine_gaps import list_request_spans
 from sightline.timeline.engine_steps import DECODE
 
@@ -106,14 +107,20 @@ def _price_merging(run: Run, decodes: pl.DataFrame) -> pl.DataFrame:
     cycle = pl.col("duration_ns") + pl.col("scheduler_ns") + pl.col("in_step_ns")
     decodes = decodes.with_columns(cycle_ns=cycle)
     slope = _measure_slope(decodes)
-    alone = decodes.select(pl.col("cycle_ns") - slope * pl.col("decode_requests"))
-    base = max(alone.median().item(), 0.0)
+    # A step of so many times the median is a pause, which a larger batch does not end. Of the rest
+    # the mean: what they take in all has to be what a replay of the same batches gives.
+    usual = decodes.filter(pl.col("cycle_ns") <= OUTLIER * pl.col("cycle_ns").median())
+    alone = usual.select(pl.col("cycle_ns") - slope * pl.col("decode_requests"))
+    base = max(alone.mean().item(), 0.0)
     requests = run.table("served_requests", ["start_ns", "output_tokens"]).drop_nulls()
-    took = find_largest(decodes.group_by("rank").agg(pl.col("cycle_ns").sum()), "cycle_ns")
+    took = find_largest(usual.group_by("rank").agg(pl.col("cycle_ns").sum()), "cycle_ns")
     gain = max(took - _replay_decode(requests.sort("start_ns").rows(), base, slope), 0)
     waits = pl.col("there") > pl.col("decode_requests")
     held = pl.when(waits).then("cycle_ns").otherwise(0)
-    share = (held / held.sum().over("rank").clip(lower_bound=1) * gain).round().cast(pl.Int64)
+    whole = held.sum().over("rank")
+    # In a step in which nobody waits nothing is gained.
+    most = pl.min_horizontal(pl.lit(gain), whole)
+    share = (held / whole.clip(lower_bound=1) * most).round().cast(pl.Int64)
     return decodes.with_columns(cost_ns=share, gain_ns=share)
 
 
