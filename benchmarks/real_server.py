@@ -4,9 +4,9 @@ SIGHTLINE_VLLM=FOLDER python benchmarks/real_server.py [--passes 4] [--rounds 3]
 
 FOLDER is what `scripts/vllm_cpu.py FOLDER` made. The same load is sent to a server with the flags
 and to one without, in turns: first in passes that nobody records, then recorded by `sightline run
---server`. What the first finding promises, of the load's length, stands beside what the passes take
-less: the worker's processor time, or the wall's of a cause that sleeps. A minute a cause and pass on
-free cores.
+--server`. What the first finding promises, of the load's length, stands beside what the passes
+take less: the worker's processor time, or the wall's of a cause that sleeps. A minute a cause and
+pass on free cores.
 """
 
 from __future__ import annotations

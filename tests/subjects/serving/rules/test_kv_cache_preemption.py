@@ -55,9 +55,12 @@ def test_prompts_that_were_computed_again_are_priced(tmp_path: Path) -> None:
 
 
 def test_preemptions_before_the_recording_are_no_news(tmp_path: Path) -> None:
+    usage = "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc 0.02\n"
     counter = 'vllm:num_preemptions_total{engine="0"}'
     for last, count in ((9, None), (12, 3)):
-        run = open_metrics(tmp_path, f"# TYPE vllm:num_preemptions_total counter\n"
+        run = open_metrics(tmp_path, f"{usage}# TYPE vllm:num_preemptions_total counter\n"
                            f"{counter} 9 1000\n{counter} {last} 2000\n")  # fmt: skip
+        assert_silent(run, "requests-waiting")
         found = answers(run, "kv-cache-preemption")
+        assert not any("% full" in line for one in found for line in one.evidence)
         assert [f"{count} requests" in one.summary for one in found] == [True] * (count is not None)

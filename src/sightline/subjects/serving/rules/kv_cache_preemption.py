@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not preempted and not is_full:
         return
     lines = []
-    if usage is not None:
+    if usage is not None and usage >= FULL_PCT:  # else nobody looked while it was full
         lines.append(f"the KV cache was {format_pct(usage)} full at most")
     if waiting:
         lines.append(f"{format_several(int(waiting), 'request')} waited at most")
