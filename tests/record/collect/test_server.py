@@ -338,3 +338,17 @@ def test_a_run_folder_among_the_traces_is_no_trace(serving, tmp_path):
         "server-1.rank1.json.gz",
     ]
     assert sl.open(str(folder)).rows("served_requests") == 2
+
+
+def test_a_load_as_long_as_conversations(serving, tmp_path):
+    """161 tokens of prompt and 338 of answer in the mean, and none beyond a small context."""
+    url, behavior = serving
+    behavior.model = "tiny"
+    load = server_load.make_sharegpt_like(600, 8)
+    assert sum(load.outputs) / 600 == pytest.approx(338, rel=0.15)
+    assert sum(len(p.split()) for p in load.prompts) / 600 == pytest.approx(161 / 1.3, rel=0.1)
+    assert max(load.outputs) <= 900
+    assert load == server_load.make_sharegpt_like(600, 8)
+    server_load.send_load(url, server_load.make_sharegpt_like(2, 1), lambda _: None)
+    asked = [body["max_tokens"] for path, body in behavior.asked if path == "/v1/completions"]
+    assert asked == list(server_load.make_sharegpt_like(2, 1).outputs)

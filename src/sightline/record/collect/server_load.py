@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
+import random
 import threading
 import time
 from collections import deque
@@ -23,6 +25,11 @@ from sightline.record.collect.server_api import find_model, join_url, split_url
 REQUESTS, CONCURRENCY = 32, 8
 OUTPUT_TOKENS = 64
 ANSWER_S = 300.0
+# As long as ShareGPT's conversations in the mean (Kwon et al., PagedAttention, 2023, figure 11: 161
+# and 338 tokens); their spread, and the longest, are ours: small models have contexts of 2,048.
+SHAREGPT_LIKE = "sharegpt-like"
+_SHAREGPT_MEANS, _SHAREGPT_SIGMA, _SHAREGPT_MOST = (161.0, 338.0), 0.9, 900
+_WORD_TOKENS = 1.3
 # Prompts of these numbers of words in turn, where none are given: short ones and one that is long.
 _WORDS = (16, 48, 16, 128, 32, 512)
 _MOST_LINE = 1 << 20
@@ -31,11 +38,15 @@ _MOST_BYTES = 4 << 20  # of an answer: some hundred bytes a token
 
 @dataclass(frozen=True)
 class Load:
-    """How many requests, how many at once, and the prompts that are sent in turn."""
+    """How many requests, how many at once, and the prompts that are sent in turn.
+
+    `outputs` are the tokens that each is answered with, in turn; without any, OUTPUT_TOKENS.
+    """
 
     requests: int = REQUESTS
     concurrency: int = CONCURRENCY
     prompts: Sequence[str] = ()
+    outputs: Sequence[int] = ()
 
 
 def read_prompts(path: Path) -> list[str]:
@@ -60,13 +71,27 @@ def read_prompts(path: Path) -> list[str]:
     return found
 
 
-def make_prompts() -> list[str]:
-    """Prompts of several lengths; no two begin alike, so that no cache of prefixes answers."""
+def make_prompts(lengths: Sequence[int] = _WORDS) -> list[str]:
+    """Prompts of so many words; no two begin alike, so that no cache of prefixes answers."""
     words = ("time", "step", "queue", "layer", "token", "batch", "cache", "model", "server")
     return [
         " ".join([f"{number}:", *(words[(number * 7 + n) % len(words)] for n in range(count))])
-        for number, count in enumerate(_WORDS)
+        for number, count in enumerate(lengths)
     ]
+
+
+def make_sharegpt_like(requests: int, concurrency: int) -> Load:
+    """Prompts and answers as long as people's conversations are: the same each time."""
+    dice = random.Random(0)  # noqa: S311  # no secret
+    prompts, outputs = (
+        [
+            max(1, min(_SHAREGPT_MOST, round(dice.lognormvariate(mu, _SHAREGPT_SIGMA))))
+            for _ in range(requests)
+        ]
+        for mu in (math.log(mean) - _SHAREGPT_SIGMA**2 / 2 for mean in _SHAREGPT_MEANS)
+    )
+    words = [max(1, round(tokens / _WORD_TOKENS)) for tokens in prompts]
+    return Load(requests, concurrency, make_prompts(words), outputs)
 
 
 def send_load(
@@ -101,7 +126,8 @@ def send_load(
                     return
                 number = left.popleft()
             prompt = prompts[number % len(prompts)]
-            row = _send_one(url, model, f"{number} {prompt}")
+            output = load.outputs[number % len(load.outputs)] if load.outputs else OUTPUT_TOKENS
+            row = _send_one(url, model, f"{number} {prompt}", output)
             with lock:
                 done.append({"i": number, **row})
 
@@ -121,9 +147,9 @@ def send_load(
     return done
 
 
-def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
+def _send_one(url: str, model: str, prompt: str, output: int) -> dict[str, Any]:
     body = {
-        "model": model, "prompt": prompt, "max_tokens": OUTPUT_TOKENS, "stream": True,
+        "model": model, "prompt": prompt, "max_tokens": output, "stream": True,
         "ignore_eos": True, "temperature": 0, "stream_options": {"include_usage": True},
     }  # fmt: skip
     parts = split_url(url)

@@ -1,8 +1,9 @@
 """What the steps of an engine would take with room for every request, by the scheduler's model.
 
-A full KV cache costs more than what is computed twice: who is preempted or waits is missing in the
-batch, and each step of decode reads all weights for fewer. The client's requests are played with
-what the recording's own steps cost, and without a limit of the cache.
+That is without a limit of requests, and with a KV cache for all of them. A full cache costs more
+than what is computed twice: who is preempted or waits is missing in the batch, and each step of
+decode reads all weights for fewer. The client's requests are played with what the recording's own
+steps cost.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Spent(StepCosts):
 
 
 def measure_room(run: Run) -> int | None:
-    """How much less the steps take, ns, if no request ever waits for the KV cache; None: unknown.
+    """How much less the steps take, ns, if each request is admitted as it comes; None: unknown.
 
     Prompts keep the limit of a step's tokens that the recording shows.
     """
