@@ -352,3 +352,24 @@ def test_a_load_as_long_as_conversations(serving, tmp_path):
     server_load.send_load(url, server_load.make_sharegpt_like(2, 1), lambda _: None)
     asked = [body["max_tokens"] for path, body in behavior.asked if path == "/v1/completions"]
     assert asked == list(server_load.make_sharegpt_like(2, 1).outputs)
+
+
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        # vLLM, and its API server.
+        (["h_1.rank0.1.pt.trace.json.gz", "h_1.rank1.2.pt.trace.json.gz"], [0, 1]),
+        (["rank0.1.pt.trace.json.gz", "h_9.async_llm.1.pt.trace.json.gz"], [0, None]),
+        # SGLang: tensor ranks; two replicas of two; by stage; merged beside its parts, and alone.
+        (["17-TP-0.trace.json.gz", "17-TP-1.trace.json.gz"], [0, 1]),
+        (
+            [f"17-TP-{tp}-DP-{dp}-PP-0-EP-0.trace.json.gz" for dp in (0, 1) for tp in (0, 1)],
+            [0, 1, 2, 3],
+        ),
+        (["17-TP-0-DECODE.trace.json.gz", "17-TP-0-EXTEND.trace.json.gz"], [0, 0]),
+        (["17-TP-0.trace.json.gz", "merged-17.trace.json.gz"], [0, server.MERGED]),
+        (["merged-17.trace.json.gz"], [None]),
+    ],
+)
+def test_ranks_by_the_names_that_servers_give(names, ranks):
+    assert server.name_ranks(names) == ranks

@@ -50,6 +50,9 @@ GONE_S = 10.0  # and of a server that has ended
 QUIET_S = 1.5  # a file that did not grow for so long is whole
 _FOLDER_VARIABLE = {"vllm": "VLLM_TORCH_PROFILER_DIR", "sglang": "SGLANG_TORCH_PROFILER_DIR"}
 _RANK = re.compile(r"(?:rank|TP-|tp)[_\-.]?(\d{1,5})", re.IGNORECASE)
+MERGED = -1
+# The order in which SGLang's replicas are numbered: of pipeline and data, then of tensors.
+_REPLICA = tuple(re.compile(rf"(?:^|-){part}-(\d{{1,5}})") for part in ("PP", "DP", "TP"))
 _MOST_BYTES = 1 << 20  # of an answer that says nothing
 _FRONTEND = "async_llm"  # as vLLM calls its API server's own trace
 _TRACE = (".json", ".json.gz")
@@ -115,7 +118,12 @@ def record_server(
             raise
         finally:
             _write_metrics(held, before, began_ms, url)
-        copies = [_copy(place, opened, path, held, number) for number, path in enumerate(found)]
+        ranks = name_ranks([path.rpartition("/")[2] for path in found])
+        copies = [
+            _copy(place, opened, path, held, number, rank)
+            for number, (path, rank) in enumerate(zip(found, ranks, strict=True))
+            if rank != MERGED
+        ]
         if place == folder / _OWN_TRACES:
             _remove_traces(opened, found, held)
         run_folder.write_facts(held, f"{make_host_mark()}-{os.getpid()}", facts)
@@ -317,15 +325,43 @@ def _wait(
     return opened, sorted(last)
 
 
-def _copy(place: Path, opened: Descriptor, path: str, folder: Path, number: int) -> Path:
+def name_ranks(names: Sequence[str]) -> list[int | None]:
+    """The rank of each trace by its file's name; None where it says none, or of a front end.
+
+    SGLang's replicas (-TP-0-DP-1-) begin their ranks anew, and are numbered in order. What it has
+    merged is MERGED where the parts are there, too.
+    """
+    places = [
+        tuple(int(found[1]) if (found := part.search(name)) else 0 for part in _REPLICA)
+        for name in names
+    ]
+    ranks: list[int | None] = [
+        int(found[1]) if _FRONTEND not in name and (found := _RANK.search(name)) else None
+        for name in names
+    ]
+    own = sorted({place for place, rank in zip(places, ranks, strict=True) if rank is not None})
+    if any(place[:-1] != own[0][:-1] for place in own):
+        ranks = [
+            rank if rank is None else own.index(place)
+            for place, rank in zip(places, ranks, strict=True)
+        ]
+    is_merged = [name.startswith("merged-") for name in names]
+    return [
+        MERGED if merged and not all(is_merged) else rank
+        for merged, rank in zip(is_merged, ranks, strict=True)
+    ]
+
+
+def _copy(
+    place: Path, opened: Descriptor, path: str, folder: Path, number: int, rank: int | None
+) -> Path:
     """The trace under a name without the host's, which the servers put into theirs.
 
     Raises InputError where there is no room for it: then it stays where it is.
     """
     inside, _, name = path.rpartition("/")
-    rank = None if _FRONTEND in name else _RANK.search(name)
     ending = ".json.gz" if name.endswith(".gz") else ".json"
-    mark = "" if rank is None else f".rank{int(rank[1])}"
+    mark = "" if rank is None else f".rank{rank}"
     if _FRONTEND in name:
         mark = ".frontend"
     target = folder / f"server-{number}{mark}{ending}"
