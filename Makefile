@@ -110,7 +110,7 @@ attack: $(VENV)/.tests ## damaged and hostile inputs through the command line (A
 	@$(PY) tests/attack/losses.py --each $(ATTACK_EACH)
 	@$(PY) tests/attack/doubling.py
 	@$(PY) tests/attack/faults.py
-	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py tests/attack/test_capture.py tests/attack/test_cluster.py tests/cluster/test_kill.py tests/capture/test_relay.py tests/fleet/test_rank_file.py tests/record/collect/test_jax_door.py tests/capture/test_profile_push.py
+	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py tests/attack/test_capture.py tests/attack/test_cluster.py tests/cluster/test_kill.py tests/capture/test_relay.py tests/fleet/test_rank_file.py tests/record/collect/test_jax_door.py tests/capture/test_profile_push.py tests/attack/test_server_metrics.py tests/attack/test_server_recording.py tests/record/collect/test_server_faults.py
 
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.tests ## watch and serve for long: does their memory grow, or what they hold open (SOAK_SECONDS)

@@ -143,15 +143,15 @@ class Session(Run):
 
         return describe_path(self)
 
-    def attribute_graphs(self, capture: Run) -> pl.DataFrame:
-        """Each operation that a graph replays, with operator, module, line and layer.
+    def attribute_graphs(self, capture: Run | None = None) -> pl.DataFrame:
+        """Each operation that a graph replays, with operator, module, line, layer and part.
 
-        `capture` is the recording in which the same program captured its graphs. Raises
-        MissingDataError where one has none.
+        `capture` is the recording in which the same program captured its graphs; without it,
+        operator, module and line are null. Raises MissingDataError where it has none.
         """
         from sightline.subjects.serving.captures import attribute_replays, list_captured
 
-        return attribute_replays(self, list_captured(capture))
+        return attribute_replays(self, None if capture is None else list_captured(capture))
 
     def what_if(self, *, scale: Sequence[str] = (), remove: Sequence[str] = ()) -> dict[str, Any]:
         """The window if some work were faster or gone: what `sightline whatif --json` prints.

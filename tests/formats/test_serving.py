@@ -60,6 +60,21 @@ def test_a_clients_log(tmp_path: Path) -> None:
     )
 
 
+def test_a_clients_log_of_failed_requests(tmp_path: Path) -> None:
+    """The first has failed, too: it is still such a log, and what failed was not answered."""
+    rows = [
+        {"i": 0, "start": 10.0, "n": 0, "error": "Connection refused"},
+        {"i": 1, "start": 11.0, "n": 2, "ttft": 0.1, "itl": [0.1], "end": 11.2},
+        {"i": 2, "start": 12.0, "n": 1, "ttft": 0.1, "end": 12.1, "error": "it was cut off"},
+    ]
+    path = tmp_path / "client.json"
+    path.write_text(json.dumps(rows))
+    requests = sightline.open(str(path)).table("served_requests")
+    assert requests["status"].to_list() == ["failed", "completed", "failed"]
+    path.write_text(json.dumps(rows[:1]))
+    assert sightline.open(str(path)).rows("served_requests") == 1
+
+
 def test_statistics_of_aiperf(tmp_path: Path) -> None:
     stats = list_stats(open_text(tmp_path, json.dumps(AIPERF)))
     assert stats["ttft", "p99"] == (687.0, "ms")

@@ -145,14 +145,11 @@ def draft_in_vain(dice: random.Random) -> Case:
 
 
 def preempt(dice: random.Random) -> Case:
-    """Requests start anew; the gain is without what was computed again, at the same batches."""
+    """Requests start anew, and are missing in the steps until then."""
     slow = Settings(kv_tokens=dice.randint(6_000, 9_000), token_ns=dice.randint(200, 300))
     asked = [(0, dice.randint(60, 120), dice.randint(900, 1_100)) for _ in range(24)]
-    served = serve(slow, asked)
-    computed = sum(step.prefill[1] for step in served.steps)
-    again = computed - sum(prompt for _, prompt, _ in asked)
-    gain = again * slow.token_ns * slow.kernels
-    return Case("kv-cache-preemption", served, gain, has_client=True, has_metrics=True)
+    fast = replace(slow, kv_tokens=None)
+    return _compare("kv-cache-preemption", slow, fast, asked, has_client=True, has_metrics=True)
 
 
 CAUSES: tuple[Callable[[random.Random], Case], ...] = (

@@ -841,11 +841,11 @@ IMPORTERS = (
     Importer(
         name='serving_benchmark',
         label="Benchmark of an inference server, or its client's log",
-        strong=(b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]', b'^\\s*\\[\\s*\\{[^{}]{0,400}"ttft"\\s*:\\s*[\\d.]'),
+        strong=(b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]', b'^\\s*\\[\\s*\\{[^{}]{0,400}"ttft"\\s*:\\s*[\\d.]', b'^\\s*\\[\\s*\\{[^{}]{0,200}"start"\\s*:\\s*\\d[^{}]{0,200}"error"\\s*:\\s*"'),
         weak=(),
         looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
         suffixes=('.json', '.jsonl'),
-        version=5,
+        version=6,
         source='https://docs.vllm.ai/en/latest/cli/bench/serve.html',
     ),
     Importer(
@@ -1323,6 +1323,7 @@ LITERALS = {
     b'(?:\\A|\\n)[^\\n]{0,80}\\biter = \\d+,[^\\n]{0,200}host_step_time = ': b'host_step_time = ',
     b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]': b'{',
     b'^\\s*\\[\\s*\\{[^{}]{0,400}"ttft"\\s*:\\s*[\\d.]': b'"ttft"',
+    b'^\\s*\\[\\s*\\{[^{}]{0,200}"start"\\s*:\\s*\\d[^{}]{0,200}"error"\\s*:\\s*"': b'"start"',
     b'^SIGHTLINE-EVENTS': b'SIGHTLINE-EVENTS',
     b'^SIGHTLINE-MPI\\n': b'SIGHTLINE-MPI\n',
     b'^SIGHTLINE-PROBE\\n': b'SIGHTLINE-PROBE\n',

@@ -24,6 +24,8 @@ PREFILL, DECODE, MIXED, EMPTY = "prefill", "decode", "mixed", "empty"
 # layers or more; what vLLM captures in pieces lies between two attentions (ours: TraceLens'
 # recordings have 1 to 18 kernels a piece, and 417 to 540 a whole step).
 WHOLE_STEP_KERNELS = 100
+# More tokens than so many for each request are not drafted (ours: engines draft 1 to 10).
+MOST_DRAFTED = 16
 # Kernels of a language model in TensorRT-LLM (cpp/tensorrt_llm/kernels) and FlashInfer.
 _ATTENTION = r"(?i)mha|attention|paged_?kv|gpt"
 GRAPH_LAUNCH = r"^(?:cuda|hip|cu)GraphLaunch"
@@ -87,6 +89,7 @@ def _list_engine_steps(run: Run) -> pl.DataFrame:
         host_start_ns=pl.col("start_ns"),
         host_end_ns=pl.col("end_ns"),
     )
+    found = _find_recomputed(run, found)
     found = found.with_columns(phase=pl.coalesce("phase", _name_phase()))
     found = _span_device(run, found).with_columns(confidence=_grade())
     return found.select(pl.col(c).cast(t) for c, t in SCHEMA.items())
@@ -122,6 +125,47 @@ def _name_phase() -> pl.Expr:
         .when(~prefill & ~decode)
         .then(pl.lit(EMPTY))
     )
+
+
+def _find_recomputed(run: Run, steps: pl.DataFrame) -> pl.DataFrame:
+    """Steps in which vLLM computes a preempted request again, with its tokens as a prompt's.
+
+    It counts such a request among those that it continues (compute_iteration_details), with all of
+    its tokens: as if many had been drafted. Who drafts does so for nearly all steps, and not so
+    many; fewer are taken for it where the server's metrics count preemptions.
+    """
+    decodes, extra = pl.col("decode_requests"), pl.col("decode_tokens") - pl.col("decode_requests")
+    drafts = (extra > 0).sum() > (decodes > 0).sum() / 2
+    is_large = extra > MOST_DRAFTED * decodes
+    again = is_large if not _has_preempted(run) else is_large | ((extra > 0) & ~drafts)
+    again = ((pl.col("engine") == "vllm") & pl.col("phase").is_null() & again).fill_null(
+        value=False
+    )
+    if not steps.select(again.any()).item():
+        return steps
+    # How many they are is not said: it is taken for one.
+    return steps.with_columns(
+        prefill_requests=pl.when(again).then(pl.col("prefill_requests") + 1).otherwise(
+            "prefill_requests"
+        ),
+        prefill_tokens=pl.when(again).then(pl.col("prefill_tokens") + extra + 1).otherwise(
+            "prefill_tokens"
+        ),
+        decode_requests=pl.when(again).then(decodes - 1).otherwise(decodes),
+        decode_tokens=pl.when(again).then(decodes - 1).otherwise("decode_tokens"),
+    )  # fmt: skip
+
+
+def _has_preempted(run: Run) -> bool:
+    """Whether the server's metrics say that it preempted requests while they were read."""
+    if not run.rows("counters"):
+        return False
+    counters = run.table("counters", ["metric", "source", "time_ns", "value"])
+    mine = counters.filter(pl.col("metric").cast(pl.String) == "vllm:num_preemptions_total")
+    grown = mine.sort("time_ns").group_by("source").agg(
+        pl.col("value").last() - pl.col("value").first()
+    )  # fmt: skip
+    return bool((grown["value"] > 0).any())
 
 
 def _is_named(run: Run) -> bool:

@@ -20,6 +20,7 @@ from support import traces
 from support.command import sightline
 
 pytestmark = pytest.mark.timing
+QUICK = server.Patience(files_s=1.0, gone_s=0.3)
 
 
 class Behavior:
@@ -294,7 +295,7 @@ def test_no_files_and_no_server(serving, tmp_path):
     folder = tmp_path / "s.sightline"
     folder.mkdir()
     with pytest.raises(InputError, match="has written no trace"):
-        server.record_server("vllm", url, folder, 0.05, tmp_path, lambda _: None, files_s=1.0)
+        server.record_server("vllm", url, folder, 0.05, tmp_path, lambda _: None, patience=QUICK)
     with pytest.raises(InputError, match="does not answer"):
         server.record_server("vllm", "http://127.0.0.1:9", folder, 0.05, tmp_path, lambda _: None)
 
@@ -321,3 +322,54 @@ def test_tensorrt_llm_is_told_when_it_starts(tmp_path):
         cwd=tmp_path,
     )
     assert done.stdout == "100-125\n"
+
+
+def test_a_run_folder_among_the_traces_is_no_trace(serving, tmp_path):
+    """Where the output lies in the folder of traces, the client's log there is not a server's."""
+    url, behavior = serving
+    behavior.model = "tiny"
+    folder = behavior.folder / "s.sightline"
+    folder.mkdir(parents=True)
+    load = server_load.Load(2, 1, ("once",))
+    words = {"load": load, "patience": QUICK}
+    server.record_server("vllm", url, folder, 0.0, behavior.folder, lambda _: None, **words)
+    assert sorted(p.name for p in folder.glob("server-*")) == [
+        "server-0.rank0.json.gz",
+        "server-1.rank1.json.gz",
+    ]
+    assert sl.open(str(folder)).rows("served_requests") == 2
+
+
+def test_a_load_as_long_as_conversations(serving, tmp_path):
+    """161 tokens of prompt and 338 of answer in the mean, and none beyond a small context."""
+    url, behavior = serving
+    behavior.model = "tiny"
+    load = server_load.make_sharegpt_like(600, 8)
+    assert sum(load.outputs) / 600 == pytest.approx(338, rel=0.15)
+    assert sum(len(p.split()) for p in load.prompts) / 600 == pytest.approx(161 / 1.3, rel=0.1)
+    assert max(load.outputs) <= 900
+    assert load == server_load.make_sharegpt_like(600, 8)
+    server_load.send_load(url, server_load.make_sharegpt_like(2, 1), lambda _: None)
+    asked = [body["max_tokens"] for path, body in behavior.asked if path == "/v1/completions"]
+    assert asked == list(server_load.make_sharegpt_like(2, 1).outputs)
+
+
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        # vLLM, and its API server.
+        (["h_1.rank0.1.pt.trace.json.gz", "h_1.rank1.2.pt.trace.json.gz"], [0, 1]),
+        (["rank0.1.pt.trace.json.gz", "h_9.async_llm.1.pt.trace.json.gz"], [0, None]),
+        # SGLang: tensor ranks; two replicas of two; by stage; merged beside its parts, and alone.
+        (["17-TP-0.trace.json.gz", "17-TP-1.trace.json.gz"], [0, 1]),
+        (
+            [f"17-TP-{tp}-DP-{dp}-PP-0-EP-0.trace.json.gz" for dp in (0, 1) for tp in (0, 1)],
+            [0, 1, 2, 3],
+        ),
+        (["17-TP-0-DECODE.trace.json.gz", "17-TP-0-EXTEND.trace.json.gz"], [0, 0]),
+        (["17-TP-0.trace.json.gz", "merged-17.trace.json.gz"], [0, server.MERGED]),
+        (["merged-17.trace.json.gz"], [None]),
+    ],
+)
+def test_ranks_by_the_names_that_servers_give(names, ranks):
+    assert server.name_ranks(names) == ranks

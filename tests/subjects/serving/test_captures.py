@@ -67,6 +67,41 @@ def test_a_recording_without_a_capture(tmp_path: Path) -> None:
     ex = opened(tmp_path, make_execution())
     with pytest.raises(MissingDataError, match="no graph was captured"):
         ex.attribute_graphs(ex)
+    rows = ex.attribute_graphs().select("operator", "layer", "part").rows()
+    parts = ("QKV projection", "attention", "norm")  # of one product a layer
+    assert rows[:3] == [(None, 0, parts[n]) for n in range(3)]
+    assert {row[0] for row in rows} == {None}
+    assert [row[1] for row in rows] == [n // 3 for n in range(18)]
+
+
+def test_parts_of_a_layer_by_name_and_place(tmp_path: Path) -> None:
+    """Of a mixture of experts: the products are told apart by what comes before and behind them."""
+    layer = (
+        ("rms_norm_kernel", "norm"),
+        ("gemm_bf16", "QKV projection"),
+        ("rotary_embedding_kernel", "rope"),
+        ("reshape_and_cache_flash_kernel", "cache"),
+        ("paged_attention_v2", "attention"),
+        ("reduce_segments", "attention"),
+        ("gemm_bf16_small", "output projection"),
+        ("fused_add_rms_norm_kernel", "norm"),
+        ("gemm_router", "routing"),
+        ("topk_softmax", "routing"),
+        ("fused_moe_kernel", "experts"),
+        ("unheard_of", "experts"),
+        ("cross_device_reduce_1stage", "communication"),
+    )
+    names = [("embed", None), *(layer * 6), ("gemm_head", "vocabulary"), ("argmax", "sampling")]
+    events = [host("user_annotation", "execute_context_0(0)_generation_8(8)", 0, 50)]
+    events += [call("cudaGraphLaunch", 10, 20, 7)]
+    events += [kernel(name, 100 + 10 * n, 9, 7) for n, (name, _) in enumerate(names)]
+    found = opened(tmp_path, events).attribute_graphs()
+    assert found.select("part").to_series().to_list()[1:] == [part for _, part in names[1:]]
+    outcome = command("graph", write(tmp_path, events, "moe.json"))
+    assert outcome.code == 0, outcome.err
+    assert "replayed operations have a part of the model" in outcome.out
+    assert "6 layers" in outcome.out
+    assert "--capture" in outcome.out
 
 
 def test_the_command_sums_by_operator(tmp_path: Path) -> None:

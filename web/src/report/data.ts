@@ -45,10 +45,16 @@ export interface SharesBlock {
   same_scale: boolean;
 }
 
-/** Spans of time, coloured by their kind. */
+/** Spans of time, coloured by their kind: in one line, or in rows with labels. */
 export interface StripBlock {
   kind: "strip";
   title: string;
+  /** The row of each span, and the rows' labels. */
+  rows?: number[];
+  labels?: string[];
+  /** Whether the spans are moments of the run, which the timeline shows. */
+  moments: boolean;
+  note: string;
   kinds: string[];
   of: number[];
   start: number[];

@@ -190,7 +190,12 @@ def add_where(where: argparse._ArgumentGroup) -> None:
     where.add_argument(
         "--concurrency", type=int, metavar="N", help="how many of them to send at once (8)"
     )
-    where.add_argument("--load", metavar="FILE", help='their prompts: {"prompt": ...} on each line')
+    where.add_argument(
+        "--load",
+        metavar="FILE",
+        help='their prompts: {"prompt": ...} on each line; or sharegpt-like: as long as '
+        "conversations are",
+    )
     where.add_argument(
         "--dry-run",
         action="store_true",

@@ -1,5 +1,6 @@
 """Which operators, modules and layers the kernels of a replayed graph are of.
 
+sightline graph execution.json.gz                     layers and their parts
 sightline graph execution.json.gz --capture capture.json.gz
 sightline graph execution.json.gz --capture capture.json.gz --format csv
                                                       each kernel
@@ -7,7 +8,8 @@ sightline graph execution.json.gz --capture capture.json.gz --format csv
 A CUDA or HIP graph's kernels carry no operator. The recording in which the same
 program captured it has one for each: vLLM writes it with
 "capture_torch_profiler": true in --profiler-config, SGLang with
---enable-profile-cuda-graph.
+--enable-profile-cuda-graph. Without it, what comes back says which layer each
+kernel is of, and what it does there.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
 
 HELP = "operators and layers of the kernels that a graph replays"
 TOP = 20
+WIDTHS = (30, 24)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recordings(parser)
     parser.add_argument(
         "--capture",
-        required=True,
         metavar="FILE",
         help="recording in which the same program captured its graphs",
     )
@@ -49,10 +51,13 @@ def run(args: argparse.Namespace) -> int:
     from sightline.views.tables import Reading, write
 
     form = choose_table_format(args)
-    found = open_recordings(args).attribute_graphs(sightline.open(args.capture))
+    capture = None if args.capture is None else sightline.open(args.capture)
+    found = open_recordings(args).attribute_graphs(capture)
     if found.is_empty():
         raise MissingDataError("no graph is replayed", why="no step has a call that launches one")
-    if form == "table":
+    if form == "table" and capture is None:
+        _print_parts(found)
+    elif form == "table":
         _print_operators(found)
     else:
         print_bytes(write(found, COLUMNS, form, 0, Reading(), exact=args.exact))
@@ -60,6 +65,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_operators(found: pl.DataFrame) -> None:
+    from sightline.core.units import format_count
+
+    _print_tied(found, "operator", "are tied to their capture")
+    grades = found.group_by("confidence").len().sort("confidence").rows()
+    print(f"confidence: {', '.join(f'{grade} {format_count(n)}' for grade, n in grades)}\n")
+    _print_sums(found, ("operator", "module"))
+
+
+def _print_parts(found: pl.DataFrame) -> None:
+    _print_tied(found, "part", "have a part of the model, by what comes back")
+    print("their operators: --capture FILE, the recording of their capture\n")
+    _print_sums(found, ("part",))
+
+
+def _print_tied(found: pl.DataFrame, column: str, are: str) -> None:
+    layer = found.get_column("layer")
+    layers = format_several(layer.n_unique() - int(layer.has_nulls()), "layer")
+    whole = format_several(found.height, "replayed operation")
+    print(format_note(found.get_column(column).count(), f"of {whole} {are}, {layers}"))
+
+
+def _print_sums(found: pl.DataFrame, by: tuple[str, ...]) -> None:
     import polars as pl
 
     from sightline.core.text import fit_text, make_printable
@@ -67,23 +94,13 @@ def _print_operators(found: pl.DataFrame) -> None:
 
     known = found.with_columns(ns=pl.col("end_ns") - pl.col("start_ns"))
     whole = max(int(known.select(pl.col("ns").sum()).item()), 1)
-    tied = known.get_column("operator").count()
-    layers = known.get_column("layer").n_unique() - int(known.get_column("layer").has_nulls())
-    print(
-        format_note(
-            tied,
-            f"of {format_several(known.height, 'replayed operation')} are tied to their capture, "
-            + format_several(layers, "layer"),
-        )
-    )
-    grades = known.group_by("confidence").len().sort("confidence").rows()
-    print(f"confidence: {', '.join(f'{grade} {format_count(n)}' for grade, n in grades)}\n")
-    print(f"{'operator':<30}{'module':<24}{'n':>6}{'total':>11}{'share':>9}")
-    sums = known.group_by("operator", "module").agg(n=pl.len(), ns=pl.col("ns").sum())
-    for operator, module, n, ns in sums.sort("ns", descending=True).head(TOP).rows():
-        names = (
-            fit_text(make_printable(operator or "-"), 28),
-            fit_text(make_printable(module or "-"), 22),
+    head = "".join(f"{name:<{width}}" for name, width in zip(by, WIDTHS, strict=False))
+    print(f"{head}{'n':>6}{'total':>11}{'share':>9}")
+    sums = known.group_by(by).agg(n=pl.len(), ns=pl.col("ns").sum())
+    for *names, n, ns in sums.sort("ns", *by, descending=True).head(TOP).rows():
+        texts = "".join(
+            f"{fit_text(make_printable(name or '-'), width - 2):<{width}}"
+            for name, width in zip(names, WIDTHS, strict=False)
         )
         share = format_pct(100 * ns / whole)
-        print(f"{names[0]:<30}{names[1]:<24}{format_count(n):>6}{format_ns(ns):>11}{share:>9}")
+        print(f"{texts}{format_count(n):>6}{format_ns(ns):>11}{share:>9}")

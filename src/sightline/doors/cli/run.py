@@ -452,16 +452,25 @@ def _make_load(args: argparse.Namespace) -> Load | None:
     from pathlib import Path
 
     from sightline.errors import RequestError
-    from sightline.record.collect.server_load import CONCURRENCY, REQUESTS, Load, read_prompts
+    from sightline.record.collect.server_load import (
+        CONCURRENCY,
+        REQUESTS,
+        SHAREGPT_LIKE,
+        Load,
+        make_sharegpt_like,
+        read_prompts,
+    )
 
     if args.requests is None and args.concurrency is None and args.load is None:
         return None
-    prompts = read_prompts(Path(args.load)) if args.load else []
-    count = len(prompts) if args.load and args.requests is None else args.requests or REQUESTS
+    is_like = args.load == SHAREGPT_LIKE
+    prompts = read_prompts(Path(args.load)) if args.load and not is_like else []
+    count = len(prompts) if prompts and args.requests is None else args.requests or REQUESTS
     at_once = args.concurrency or CONCURRENCY
     if count < 1 or at_once < 1:
         raise RequestError("--requests and --concurrency count from 1")
-    return Load(count, min(at_once, count), prompts)
+    at_once = min(at_once, count)
+    return make_sharegpt_like(count, at_once) if is_like else Load(count, at_once, prompts)
 
 
 def _say(text: str) -> None:

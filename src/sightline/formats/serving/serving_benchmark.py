@@ -2,7 +2,8 @@
 
 A result is one JSON object (vLLM), or one in each line (SGLang): rates and percentiles, and with
 --save-detailed or --output-details the times of each request and each of its tokens, in seconds. A
-client's log is a list of requests with `start` (seconds since the epoch), `ttft` and `itl`.
+client's log is a list of requests with `start` (seconds since the epoch), `ttft` and `itl`, or the
+`error` with which one failed.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ IMPORTER = Importer(
     strong=(
         rb'^\s*\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\s*:\s*[\d.]',
         rb'^\s*\[\s*\{[^{}]{0,400}"ttft"\s*:\s*[\d.]',
+        rb'^\s*\[\s*\{[^{}]{0,200}"start"\s*:\s*\d[^{}]{0,200}"error"\s*:\s*"',
     ),
     weak=(),
     looks_like='JSON with "request_throughput", or a list of requests with "ttft" and "itl"',
     suffixes=(".json", ".jsonl"),
-    version=5,
+    version=6,
     source="https://docs.vllm.ai/en/latest/cli/bench/serve.html",
 )
 
@@ -100,7 +102,12 @@ def _read_client(one: dict[str, Any]) -> dict[str, Any]:
         None if begin is None or end is None else end - begin,
         one.get("prompt_tokens", one.get("ptok")),
         one.get("output_tokens", one.get("n")),
+        status=_name_status(one.get("error")),
     )
+
+
+def _name_status(error: Any) -> str:
+    return "failed" if isinstance(error, str) and error else "completed"
 
 
 def _list_requests(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -112,7 +119,6 @@ def _list_requests(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     ttfts = result.get("ttfts")
     for n in range(len(ttfts) if isinstance(ttfts, list) else 0):
-        error = at("errors", n)
         yield make_request(
             at("start_times", n),
             at("ttfts", n),
@@ -121,7 +127,7 @@ def _list_requests(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
             at("input_lens", n),
             at("output_lens", n),
             at("queue_times", n),
-            "failed" if isinstance(error, str) and error else "completed",
+            _name_status(at("errors", n)),
         )
 
 

@@ -21,6 +21,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ from sightline.core.foreign_files import Descriptor, hold_folder, open_file, ope
 from sightline.core.model import run_folder
 from sightline.errors import InputError, RequestError
 from sightline.record.collect.server_api import (
+    TELL_S,
     explain_profiler,
     fetch_text,
     find_version,
+    is_there,
     join_url,
     stamp_metrics,
     tell_waiting,
@@ -43,14 +46,29 @@ SECONDS = 5.0
 ANSWER_S = 30.0
 STOP_S = 900.0  # a server answers /stop_profile when its workers have written: minutes
 FILES_S = 300.0  # how long files are waited for after that
+GONE_S = 10.0  # and of a server that has ended
 QUIET_S = 1.5  # a file that did not grow for so long is whole
 _FOLDER_VARIABLE = {"vllm": "VLLM_TORCH_PROFILER_DIR", "sglang": "SGLANG_TORCH_PROFILER_DIR"}
 _RANK = re.compile(r"(?:rank|TP-|tp)[_\-.]?(\d{1,5})", re.IGNORECASE)
+MERGED = -1
+# The order in which SGLang's replicas are numbered: of pipeline and data, then of tensors.
+_REPLICA = tuple(re.compile(rf"(?:^|-){part}-(\d{{1,5}})") for part in ("PP", "DP", "TP"))
+_MOST_BYTES = 1 << 20  # of an answer that says nothing
 _FRONTEND = "async_llm"  # as vLLM calls its API server's own trace
 _TRACE = (".json", ".json.gz")
 _OWN_TRACES = "server"  # in the run folder, where a server is told to write
 
 Seen = dict[str, tuple[int, int]]  # size and time by path, from the traces' folder on
+
+
+@dataclass(frozen=True)
+class Patience:
+    """For how long files are waited for, how often waiting is told, and by which clock."""
+
+    files_s: float = FILES_S
+    gone_s: float = GONE_S
+    tell_s: float = TELL_S
+    clock: Callable[[], float] = time.monotonic
 
 
 def record_server(
@@ -61,15 +79,16 @@ def record_server(
     traces: Path | None,
     say: Callable[[str], None],
     *,
-    files_s: float = FILES_S,
+    patience: Patience = Patience(),
     load: Load | None = None,
     steps: int | None = None,
 ) -> list[Path]:
     """Profile a server for some seconds, or while a load is sent; the traces, in the run folder.
 
     Beside them lie the client's log of that load and the server's metrics before and behind, where
-    it has them. With `steps` the server itself stops after so many. Raises RequestError for what
-    cannot be done, InputError where the server does not play along.
+    it has them; both are kept, too, where no trace comes. With `steps` the server itself stops
+    after so many. An interrupt ends the recording early; one more leaves the traces to the server.
+    Raises RequestError for what cannot be done, InputError where the server does not play along.
     """
     place = _traces(kind, url, folder, traces)
     is_told = kind == "sglang" and traces is None  # where to write
@@ -84,12 +103,27 @@ def record_server(
         def wait() -> None:
             if load is None:
                 time.sleep(seconds)
-            else:
-                clients.extend(send_load(url, load, say))
+                return
+            try:
+                send_load(url, load, say, clients)
+            finally:
+                if clients:
+                    (held / "client.json").write_text(json.dumps(clients), encoding="utf-8")
 
-        opened, found, facts = _profile(kind, url, place, seconds, say, files_s, body, wait)
-        _write_beside(held, clients, before, began_ms, url)
-        copies = [_copy(opened, path, held, number) for number, path in enumerate(found)]
+        try:
+            opened, found, facts = _profile(kind, url, place, seconds, say, patience, body, wait)
+        except BaseException:
+            if clients:
+                say("no trace came; the client's log is kept")
+            raise
+        finally:
+            _write_metrics(held, before, began_ms, url)
+        ranks = name_ranks([path.rpartition("/")[2] for path in found])
+        copies = [
+            _copy(place, opened, path, held, number, rank)
+            for number, (path, rank) in enumerate(zip(found, ranks, strict=True))
+            if rank != MERGED
+        ]
         if place == folder / _OWN_TRACES:
             _remove_traces(opened, found, held)
         run_folder.write_facts(held, f"{make_host_mark()}-{os.getpid()}", facts)
@@ -102,7 +136,7 @@ def _profile(
     place: Path,
     seconds: float,
     say: Callable[[str], None],
-    files_s: float,
+    patience: Patience,
     body: dict[str, Any],
     wait: Callable[[], None],
 ) -> tuple[Descriptor, list[str], dict[str, Any]]:
@@ -111,18 +145,17 @@ def _profile(
     before = {} if opened is None else _list_traces(opened)
     told = time.time_ns()
     tell_profiler(kind, url, "start_profile", ANSWER_S, body or None)
-    say(f"{kind} is recording" + (f" for {seconds:g} s" if seconds else ""))
-    problem = None
+    problem: InputError | None = None
     try:
+        say(f"{kind} is recording" + (f" for {seconds:g} s" if seconds else ""))
         wait()
+    except KeyboardInterrupt:
+        say("ended early: what was recorded so far is collected (Ctrl-C again leaves it)")
     finally:
-        began = time.monotonic()
-        try:
-            with tell_waiting(say, f"{kind} stops its profiler and writes its traces"):
-                tell_profiler(kind, url, "stop_profile", STOP_S, None)
-        except InputError as error:
-            problem = error  # it may have stopped all the same: the files will say
-        say(f"{kind} took {time.monotonic() - began:.1f} s to stop")
+        problem = _stop(kind, url, place, say, patience)
+    # A server that has ended writes nothing more.
+    is_gone = problem is not None and not is_there(url)
+    files_s = patience.gone_s if is_gone else patience.files_s
     opened, found = _wait(place, opened, before, say, files_s)
     if opened is None or not found:
         if problem is not None:
@@ -148,6 +181,27 @@ def _profile(
     return opened, found, facts
 
 
+def _stop(
+    kind: str, url: str, place: Path, say: Callable[[str], None], patience: Patience
+) -> InputError | None:
+    """Switch the profiler off, which takes as long as it writes; what the server said against it.
+
+    It may have stopped all the same: the files will say.
+    """
+    began = patience.clock()
+    try:
+        words = f"{kind} stops its profiler and writes its traces"
+        with tell_waiting(say, words, patience.tell_s, patience.clock):
+            tell_profiler(kind, url, "stop_profile", STOP_S, None)
+    except InputError as error:
+        return error
+    except KeyboardInterrupt:
+        say(f"{kind} goes on writing: its traces come into {place}, and sightline reads them there")
+        raise
+    say(f"{kind} took {patience.clock() - began:.1f} s to stop")
+    return None
+
+
 def list_trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, str]:
     """What TensorRT-LLM is started with: iterations from A to B, and where the trace goes.
 
@@ -163,13 +217,9 @@ def list_trtllm_variables(steps: list[int] | None, folder: Path) -> dict[str, st
     }
 
 
-def _write_beside(
-    folder: Path, clients: list[dict[str, Any]], before: str | None, began_ms: int, url: str
-) -> None:
-    """The client's log, and the server's metrics before and behind, each with its moment."""
-    if clients:
-        (folder / "client.json").write_text(json.dumps(clients), encoding="utf-8")
-    after = fetch_text(url, "metrics") if before is not None else None
+def _write_metrics(folder: Path, before: str | None, began_ms: int, url: str) -> None:
+    """The server's metrics before and behind, each with its moment."""
+    after = None if before is None else fetch_text(url, "metrics")
     if before is not None and after is not None:
         both = stamp_metrics(before, began_ms) + stamp_metrics(after, time.time_ns() // 10**6)
         (folder / "metrics.prom").write_text(both, encoding="utf-8")
@@ -208,7 +258,7 @@ def tell_profiler(
     request = urllib.request.Request(address, data, headers, method="POST")  # noqa: S310  # checked
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310
-            answer.read()
+            answer.read(_MOST_BYTES)
     except urllib.error.HTTPError as error:
         error.close()
         why = f"HTTP {error.code} {error.reason}"
@@ -236,9 +286,13 @@ def _open_folder(place: Path) -> Descriptor | None:
 
 
 def _list_traces(place: Descriptor) -> Seen:
-    """The traces in a folder and below it, with size and time; no links, which lead elsewhere."""
+    """The traces in a folder and below it, with size and time; no links, which lead elsewhere.
+
+    Folders of runs are ours, and what lies in them was not written by a server.
+    """
     found: Seen = {}
-    for folder, _, names, opened in os.fwalk(".", dir_fd=place.number):
+    for folder, inside, names, opened in os.fwalk(".", dir_fd=place.number):
+        inside[:] = [name for name in inside if not name.endswith(run_folder.FOLDER_ENDING)]
         for name in names:
             with contextlib.suppress(OSError):
                 state = os.stat(name, dir_fd=opened, follow_symlinks=False)
@@ -271,18 +325,57 @@ def _wait(
     return opened, sorted(last)
 
 
-def _copy(place: Descriptor, path: str, folder: Path, number: int) -> Path:
-    """The trace under a name without the host's, which the servers put into theirs."""
+def name_ranks(names: Sequence[str]) -> list[int | None]:
+    """The rank of each trace by its file's name; None where it says none, or of a front end.
+
+    SGLang's replicas (-TP-0-DP-1-) begin their ranks anew, and are numbered in order. What it has
+    merged is MERGED where the parts are there, too.
+    """
+    places = [
+        tuple(int(found[1]) if (found := part.search(name)) else 0 for part in _REPLICA)
+        for name in names
+    ]
+    ranks: list[int | None] = [
+        int(found[1]) if _FRONTEND not in name and (found := _RANK.search(name)) else None
+        for name in names
+    ]
+    own = sorted({place for place, rank in zip(places, ranks, strict=True) if rank is not None})
+    if any(place[:-1] != own[0][:-1] for place in own):
+        ranks = [
+            rank if rank is None else own.index(place)
+            for place, rank in zip(places, ranks, strict=True)
+        ]
+    is_merged = [name.startswith("merged-") for name in names]
+    return [
+        MERGED if merged and not all(is_merged) else rank
+        for merged, rank in zip(is_merged, ranks, strict=True)
+    ]
+
+
+def _copy(
+    place: Path, opened: Descriptor, path: str, folder: Path, number: int, rank: int | None
+) -> Path:
+    """The trace under a name without the host's, which the servers put into theirs.
+
+    Raises InputError where there is no room for it: then it stays where it is.
+    """
     inside, _, name = path.rpartition("/")
-    rank = None if _FRONTEND in name else _RANK.search(name)
     ending = ".json.gz" if name.endswith(".gz") else ".json"
-    mark = "" if rank is None else f".rank{int(rank[1])}"
+    mark = "" if rank is None else f".rank{rank}"
     if _FRONTEND in name:
         mark = ".frontend"
     target = folder / f"server-{number}{mark}{ending}"
-    trace = open_file(name, open_folder(inside, place))
-    with open(trace.path, "rb") as source, target.open("wb") as copy:  # noqa: PTH123  # held
-        shutil.copyfileobj(source, copy, 1 << 20)
+    trace = open_file(name, open_folder(inside, opened))
+    try:
+        with open(trace.path, "rb") as source, target.open("wb") as copy:  # noqa: PTH123  # held
+            shutil.copyfileobj(source, copy, 1 << 20)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise InputError(
+            "a trace could not be copied",
+            why=(error.strerror or str(error)).lower(),
+            hint=f"It is whole where the server wrote it:  sightline {place / path}",
+        ) from error
     return target
 
 

@@ -62,6 +62,17 @@ def fetch_text(url: str, what: str, timeout_s: float = ASK_S) -> str | None:
     return data.decode("utf-8", errors="replace")
 
 
+def is_there(url: str) -> bool:
+    """Whether anything answers at this address, and be it that it knows no such page."""
+    try:
+        urllib.request.urlopen(join_url(url, "health"), timeout=ASK_S).close()  # noqa: S310
+    except urllib.error.HTTPError as error:
+        error.close()
+    except (OSError, http.client.HTTPException, ValueError):
+        return False
+    return True
+
+
 def _fetch_json(url: str, what: str) -> Any:
     text = fetch_text(url, what)
     try:
@@ -102,14 +113,19 @@ def explain_profiler(kind: str, version: tuple[int, ...] | None) -> str:
 
 
 @contextmanager
-def tell_waiting(say: Callable[[str], None], what: str, every_s: float = TELL_S) -> Iterator[None]:
+def tell_waiting(
+    say: Callable[[str], None],
+    what: str,
+    every_s: float = TELL_S,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[None]:
     """Say every few seconds that something still goes on, and for how long already."""
     done = threading.Event()
-    began = time.monotonic()
+    began = clock()
 
     def tell() -> None:
         while not done.wait(every_s):
-            say(f"{what}, for {time.monotonic() - began:.0f} s so far")
+            say(f"{what}, for {clock() - began:.0f} s so far")
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
+import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,18 +25,28 @@ from sightline.record.collect.server_api import find_model, join_url, split_url
 REQUESTS, CONCURRENCY = 32, 8
 OUTPUT_TOKENS = 64
 ANSWER_S = 300.0
+# As long as ShareGPT's conversations in the mean (Kwon et al., PagedAttention, 2023, figure 11: 161
+# and 338 tokens); their spread, and the longest, are ours: small models have contexts of 2,048.
+SHAREGPT_LIKE = "sharegpt-like"
+_SHAREGPT_MEANS, _SHAREGPT_SIGMA, _SHAREGPT_MOST = (161.0, 338.0), 0.9, 900
+_WORD_TOKENS = 1.3
 # Prompts of these numbers of words in turn, where none are given: short ones and one that is long.
 _WORDS = (16, 48, 16, 128, 32, 512)
 _MOST_LINE = 1 << 20
+_MOST_BYTES = 4 << 20  # of an answer: some hundred bytes a token
 
 
 @dataclass(frozen=True)
 class Load:
-    """How many requests, how many at once, and the prompts that are sent in turn."""
+    """How many requests, how many at once, and the prompts that are sent in turn.
+
+    `outputs` are the tokens that each is answered with, in turn; without any, OUTPUT_TOKENS.
+    """
 
     requests: int = REQUESTS
     concurrency: int = CONCURRENCY
     prompts: Sequence[str] = ()
+    outputs: Sequence[int] = ()
 
 
 def read_prompts(path: Path) -> list[str]:
@@ -58,21 +71,41 @@ def read_prompts(path: Path) -> list[str]:
     return found
 
 
-def make_prompts() -> list[str]:
-    """Prompts of several lengths; no two begin alike, so that no cache of prefixes answers."""
+def make_prompts(lengths: Sequence[int] = _WORDS) -> list[str]:
+    """Prompts of so many words; no two begin alike, so that no cache of prefixes answers."""
     words = ("time", "step", "queue", "layer", "token", "batch", "cache", "model", "server")
     return [
         " ".join([f"{number}:", *(words[(number * 7 + n) % len(words)] for n in range(count))])
-        for number, count in enumerate(_WORDS)
+        for number, count in enumerate(lengths)
     ]
 
 
-def send_load(url: str, load: Load, say: Callable[[str], None]) -> list[dict[str, Any]]:
+def make_sharegpt_like(requests: int, concurrency: int) -> Load:
+    """Prompts and answers as long as people's conversations are: the same each time."""
+    dice = random.Random(0)  # noqa: S311  # no secret
+    prompts, outputs = (
+        [
+            max(1, min(_SHAREGPT_MOST, round(dice.lognormvariate(mu, _SHAREGPT_SIGMA))))
+            for _ in range(requests)
+        ]
+        for mu in (math.log(mean) - _SHAREGPT_SIGMA**2 / 2 for mean in _SHAREGPT_MEANS)
+    )
+    words = [max(1, round(tokens / _WORD_TOKENS)) for tokens in prompts]
+    return Load(requests, concurrency, make_prompts(words), outputs)
+
+
+def send_load(
+    url: str,
+    load: Load,
+    say: Callable[[str], None],
+    done: list[dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
     """Send all requests, and return what the client saw of each, in order of sending.
 
-    Each has start (seconds since the epoch), ttft, itl, end, n and ptok (where the server says so),
-    as formats/serving/serving_benchmark.py reads it. A request that fails has `error`. Raises
-    RequestError where the server names no model.
+    What is known of each comes into `done` as it ends: it is there, too, where the load is
+    interrupted. Each has start (seconds since the epoch), ttft, itl, end, n and ptok (where the
+    server says so), as formats/serving/serving_benchmark.py reads it. A request that fails has
+    `error`. Raises RequestError where the server names no model.
     """
     model = find_model(url)
     if model is None:
@@ -81,36 +114,42 @@ def send_load(url: str, load: Load, say: Callable[[str], None]) -> list[dict[str
             why=f"{join_url(url, 'v1/models')} does not answer",
             hint="Send requests yourself, and leave out --requests, --concurrency and --load.",
         )
-    numbers = iter(range(load.requests))
+    left = deque(range(load.requests))
     lock = threading.Lock()
-    done: list[dict[str, Any]] = []
+    done = [] if done is None else done
     prompts = load.prompts or make_prompts()
 
     def work() -> None:
         while True:
             with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
+                if not left:
+                    return
+                number = left.popleft()
             prompt = prompts[number % len(prompts)]
-            row = _send_one(url, model, f"{number} {prompt}")
+            output = load.outputs[number % len(load.outputs)] if load.outputs else OUTPUT_TOKENS
+            row = _send_one(url, model, f"{number} {prompt}", output)
             with lock:
                 done.append({"i": number, **row})
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(load.concurrency)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        with lock:
+            left.clear()  # interrupted: nothing more is sent
+            done.sort(key=lambda row: row["start"])
     failed = [row["error"] for row in done if "error" in row]
     if failed:
         say(f"{len(failed)} of {load.requests} requests failed: {failed[0]}")
-    return sorted(done, key=lambda row: row["start"])
+    return done
 
 
-def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
+def _send_one(url: str, model: str, prompt: str, output: int) -> dict[str, Any]:
     body = {
-        "model": model, "prompt": prompt, "max_tokens": OUTPUT_TOKENS, "stream": True,
+        "model": model, "prompt": prompt, "max_tokens": output, "stream": True,
         "ignore_eos": True, "temperature": 0, "stream_options": {"include_usage": True},
     }  # fmt: skip
     parts = split_url(url)
@@ -128,7 +167,7 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
         answer = connection.getresponse()
         if answer.status != 200:
             row["error"] = f"HTTP {answer.status} {answer.reason}"
-        for chunk in _list_chunks(answer) if answer.status == 200 else ():
+        for chunk in _list_chunks(answer, row) if answer.status == 200 else ():
             if _has_token(chunk):
                 arrivals.append(time.perf_counter_ns() - began)
             usage = chunk.get("usage")
@@ -151,9 +190,17 @@ def _send_one(url: str, model: str, prompt: str) -> dict[str, Any]:
     return row
 
 
-def _list_chunks(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The server-sent events of a streamed answer, as JSON, until it says that it is done."""
+def _list_chunks(answer: http.client.HTTPResponse, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The server-sent events of a streamed answer, as JSON, until it says that it is done.
+
+    An answer that ends without that was cut off, or it does not end: that is the `row`'s error.
+    """
+    read = 0
     while line := answer.readline(_MOST_LINE):
+        read += len(line)
+        if read > _MOST_BYTES:
+            row["error"] = "the answer does not end"
+            return
         text = line.strip()
         if text == b"data: [DONE]":
             return
@@ -164,6 +211,7 @@ def _list_chunks(answer: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
                 continue
             if isinstance(told, dict):
                 yield told
+    row["error"] = "the answer was cut off"
 
 
 def _has_token(chunk: dict[str, Any]) -> bool:

@@ -5,7 +5,8 @@ launch once, in the operators, modules and lines that made it. Of one stream a g
 the order in which they were captured, so that a replay of as many operations as the capture has
 launches is tied to it one by one. Whether that holds is checked: a product's operator must run a
 product. vLLM records captures with `capture_torch_profiler`, SGLang with
---enable-profile-cuda-graph.
+--enable-profile-cuda-graph. Without a capture a kernel has its layer and its part of it, by the
+pattern that comes back.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from sightline.core.model.columns import (
 )
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.subjects.serving.layers import find_layers
+from sightline.subjects.serving.kernel_parts import name_parts
+from sightline.subjects.serving.layers import number_layers
 from sightline.timeline.api_calls import begins_capture, ends_capture
 from sightline.timeline.callers import find_callers, find_places
 from sightline.timeline.engine_steps import list_step_work
@@ -54,6 +56,7 @@ COLUMNS = (
     time("start_ns", "start"),
     time("end_ns", "end"),
     number("layer", "layer of the model, from 0"),
+    text("part", "what it does in its layer, by its name and its place"),
     text("operator", "operator that launched it while the graph was captured"),
     text("module", "innermost nn.Module around it"),
     text("line", "innermost line outside of the framework"),
@@ -123,21 +126,20 @@ def _name_captures(run: Run, nodes: pl.DataFrame) -> pl.Series:
     return named.select(pl.coalesce("name", number)).to_series()
 
 
-def attribute_replays(run: Run, captured: pl.DataFrame) -> pl.DataFrame:
+def attribute_replays(run: Run, captured: pl.DataFrame | None) -> pl.DataFrame:
     """Each operation that a graph replays in a step, with what launched it (COLUMNS).
 
     `captured` is list_captured of the recording of the captures. A replay is tied to the capture
     with as many nodes, and of several to the one that agrees best; without one, operator, module
-    and line are null. `match_pct` says in how many of the nodes that can be judged operator and
-    kernel compute the same; confidence is high from SURE_PCT on, else low.
+    and line are null. Layer and part are there without any. `match_pct` says in how many of the
+    nodes that can be judged operator and kernel compute the same; confidence is high from SURE_PCT
+    on, else low.
     """
-    work = list_step_work(run).filter("is_graph")
-    captures = {
-        str(name): nodes
-        for (name,), nodes in captured.partition_by(
-            "capture", as_dict=True, maintain_order=True
-        ).items()
-    }
+    work = _place_in_layers(list_step_work(run)).filter("is_graph")
+    parted = {} if captured is None else captured.partition_by(
+        "capture", as_dict=True, maintain_order=True
+    )  # fmt: skip
+    captures = {str(name): nodes for (name,), nodes in parted.items()}
     parts = [
         _tie_replay(ops.sort("start_ns", "device_op_id"), captures)
         for ops in work.partition_by("rank", "step", "launch_id", maintain_order=True)
@@ -147,9 +149,24 @@ def attribute_replays(run: Run, captured: pl.DataFrame) -> pl.DataFrame:
     return conform_columns(pl.concat(parts).select(c.name for c in COLUMNS), COLUMNS)
 
 
+def _place_in_layers(work: pl.DataFrame) -> pl.DataFrame:
+    """The operations with `layer` and `part`: of the kernels of whole steps, replayed or not."""
+    kernels = work.filter(pl.col("kind") == "kernel").sort("rank", "step", "start_ns")
+    places = []
+    for ops in kernels.partition_by("rank", "step", maintain_order=True):
+        known = number_layers(ops)
+        places.append(known.select("device_op_id", "layer").with_columns(part=name_parts(known)))
+    nowhere = {"device_op_id": pl.Int64, "layer": pl.Int64, "part": pl.String}
+    placed = pl.concat(places) if places else pl.DataFrame(schema=nowhere)
+    return work.join(
+        placed.cast({"device_op_id": work.schema["device_op_id"]}),
+        on="device_op_id", how="left", maintain_order="left",
+    )  # fmt: skip
+
+
 def _tie_replay(ops: pl.DataFrame, captures: dict[str, pl.DataFrame]) -> pl.DataFrame:
     kernels = ops.get_column("name").cast(pl.String)
-    ops = ops.with_columns(kernel=kernels, layer=_number_layers(kernels))
+    ops = ops.with_columns(kernel=kernels)
     tied = [
         (_measure_agreement(kernels, nodes), name)
         for name, nodes in captures.items()
@@ -166,14 +183,6 @@ def _tie_replay(ops: pl.DataFrame, captures: dict[str, pl.DataFrame]) -> pl.Data
         match_pct=pl.lit(match),
         confidence=pl.lit("high" if match >= SURE_PCT else "low"),
     )
-
-
-def _number_layers(kernels: pl.Series) -> pl.Series:
-    found = find_layers(kernels)
-    if found is None:
-        return pl.repeat(None, kernels.len(), dtype=pl.Int64, eager=True)
-    layer = (kernels == found[1]).cast(pl.Int64).cum_sum() - 1
-    return layer.set(layer < 0, None)
 
 
 def _measure_agreement(kernels: pl.Series, nodes: pl.DataFrame) -> float:

@@ -124,20 +124,20 @@ def _read_counters(run: Run) -> Iterator[dict[str, Any]]:
                 whole = None if sums.is_empty() else _sum_growth(_take_growth(sums))
                 known = _read_histogram(rows, whole, scale)
             elif told["kind"] == "counter":
-                known = {"total": _sum_growth(_take_growth(rows, since_start=True)) * scale}
+                known = {"total": _sum_growth(_take_growth(rows)) * scale}
             else:
                 known = _summarize_values(rows["value"] * scale)
             if known is not None:
                 yield _row(rank, told["concept"], told["unit"], told["kind"], **known)
 
 
-def _take_growth(rows: pl.DataFrame, *, since_start: bool = False) -> pl.DataFrame:
-    """How much each series of a counter grew: from its first reading, or the server's start."""
+def _take_growth(rows: pl.DataFrame) -> pl.DataFrame:
+    """How much each series of a counter grew from its first reading; of one, since the start."""
     value = pl.col("value")
     first, last = value.first(), value.last()
     grown = pl.when(pl.len() > 1).then((last - first).clip(lower_bound=0)).otherwise(last)
     ordered = rows.sort("time_ns", maintain_order=True)
-    return ordered.group_by("source", maintain_order=True).agg(last if since_start else grown)
+    return ordered.group_by("source", maintain_order=True).agg(grown)
 
 
 def _sum_growth(grown: pl.DataFrame) -> float:

@@ -26,6 +26,8 @@ def test_layers_and_what_lies_outside_of_them(tmp_path: Path) -> None:
     assert inside["layer"].to_list() == list(range(28))
     assert set(inside["kernels"]) == {7}
     assert set(inside["kernel_ns"]) == {70_000}
+    parts = ("attention_ns", "product_ns", "norm_ns", "experts_ns")
+    assert set(inside.select(parts).rows()) == {(10_000, 30_000, 20_000, 0)}
     outside = table.filter(pl.col("layer").is_null())
     # The embedding and a norm; the product with the vocabulary and the choice of the token. A layer
     # begins with the first kernel that runs once in it, so that the last norm is the last one's.
@@ -37,3 +39,4 @@ def test_two_equal_parts_are_no_layers(tmp_path: Path) -> None:
     table = opened(tmp_path, make_step(2)).ask("model_layers")
     assert table["layers"].to_list() == [None]
     assert table["layer"].to_list() == [None]
+    assert table["product_ns"].to_list() == [(3 * 2 + 1) * 10_000]

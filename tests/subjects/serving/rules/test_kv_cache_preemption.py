@@ -49,5 +49,18 @@ def test_prompts_that_were_computed_again_are_priced(tmp_path: Path) -> None:
     paths = [write_trace(served, folder), write_client(served, folder), folder / "metrics.txt"]
     (found,) = answers(sightline.open(*map(str, paths)), "kv-cache-preemption")
     assert any(f"{again:,} tokens" in line for line in found.evidence)
-    # The tokens that were computed again, at what a token takes in each of a step's kernels.
-    assert found.gain_ns == pytest.approx(again * slow.kernels * slow.token_ns, rel=0.1)
+    # Without a limit nothing is computed again, and nobody is missing in a step.
+    assert found.gain_ns == pytest.approx(served.length_ns - free.length_ns, rel=0.01)
+    assert any("with room for all of them" in line for line in found.evidence)
+
+
+def test_preemptions_before_the_recording_are_no_news(tmp_path: Path) -> None:
+    usage = "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc 0.02\n"
+    counter = 'vllm:num_preemptions_total{engine="0"}'
+    for last, count in ((9, None), (12, 3)):
+        run = open_metrics(tmp_path, f"{usage}# TYPE vllm:num_preemptions_total counter\n"
+                           f"{counter} 9 1000\n{counter} {last} 2000\n")  # fmt: skip
+        assert_silent(run, "requests-waiting")
+        found = answers(run, "kv-cache-preemption")
+        assert not any("% full" in line for one in found for line in one.evidence)
+        assert [f"{count} requests" in one.summary for one in found] == [True] * (count is not None)

@@ -16,15 +16,22 @@ from sightline.core.model.columns import RANK, duration, number, text, time
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
+from sightline.subjects.serving import kernel_parts as parts
 from sightline.subjects.serving.layers import number_layers
 from sightline.timeline.engine_steps import list_step_work
-from sightline.timeline.kernel_kinds import COLLECTIVE, PRODUCT, name_kinds
+from sightline.timeline.kernel_kinds import PRODUCT
 
-_KINDS = {
-    "attention_ns": "attention",
-    "product_ns": PRODUCT,
-    "norm_ns": "normalization",
-    "communication_ns": COLLECTIVE,
+_PARTS = {
+    "attention_ns": (parts.ATTENTION,),
+    "product_ns": (parts.QKV, parts.OUTPUT, parts.MLP, parts.VOCABULARY, PRODUCT),
+    "experts_ns": (parts.EXPERTS,),
+    "routing_ns": (parts.ROUTING,),
+    "norm_ns": (parts.NORM,),
+    "rope_ns": (parts.ROPE,),
+    "cache_ns": (parts.CACHE,),
+    "quantization_ns": (parts.QUANTIZATION,),
+    "sampling_ns": (parts.SAMPLING,),
+    "communication_ns": (parts.COMMUNICATION,),
 }
 
 ANALYSIS = Analysis(
@@ -41,8 +48,14 @@ ANALYSIS = Analysis(
         time("end_ns", "end of its last kernel"),
         duration("kernel_ns", "sum of its kernels' times"),
         duration("attention_ns", "of that: attention"),
-        duration("product_ns", "of that: matrix products, those of experts too"),
+        duration("product_ns", "of that: matrix products, without those of experts"),
+        duration("experts_ns", "of that: experts"),
+        duration("routing_ns", "of that: choosing experts"),
         duration("norm_ns", "of that: normalization"),
+        duration("rope_ns", "of that: rotary position embedding"),
+        duration("cache_ns", "of that: writing keys and values into their cache"),
+        duration("quantization_ns", "of that: quantizing, and the reverse"),
+        duration("sampling_ns", "of that: sampling"),
         duration("communication_ns", "of that: communication"),
     ),
     needs=("device_ops",),
@@ -57,16 +70,13 @@ def run(run: Run) -> pl.DataFrame:
     if work.is_empty():
         raise MissingDataError("no layers", why="no step of the engine has a kernel")
     shown = _choose_steps(steps, work)
-    parts = [
-        number_layers(ops.sort("start_ns"))
-        for ops in work.join(shown, on=["rank", "step"]).partition_by("rank", "step")
-    ]
-    known = pl.concat(parts)
-    known = known.with_columns(pl.col("name").cast(pl.String))
-    different = known.get_column("name").unique()
-    kinds = pl.DataFrame({"name": different, "kernel_kind": name_kinds(different)})
+    chosen = work.join(shown, on=["rank", "step"]).sort("rank", "step", "start_ns")
+    known = pl.concat(
+        layered.with_columns(part=parts.name_parts(layered))
+        for layered in map(number_layers, chosen.partition_by("rank", "step", maintain_order=True))
+    )
     length = pl.col("end_ns") - pl.col("start_ns")
-    known = known.join(kinds, on="name", how="left", maintain_order="left").with_columns(ns=length)
+    known = known.with_columns(ns=length)
     # Before the first layer and behind the last are two rows.
     last = pl.col("start_ns").filter(pl.col("layer").is_not_null()).max()
     side = (pl.col("start_ns") > last).over("rank", "step")
@@ -80,8 +90,8 @@ def run(run: Run) -> pl.DataFrame:
             kernels=pl.len().cast(pl.Int64),
             kernel_ns=pl.col("ns").sum(),
             **{
-                name: pl.col("ns").filter(pl.col("kernel_kind") == kind).sum()
-                for name, kind in _KINDS.items()
+                name: pl.col("ns").filter(pl.col("part").is_in(of)).sum()
+                for name, of in _PARTS.items()
             },
         )
         .sort("rank", "step", "start_ns")

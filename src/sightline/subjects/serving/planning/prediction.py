@@ -80,7 +80,7 @@ def predict(
         raise RequestError("settings are above 0", hint="For example --max-num-seqs 64 --load 2")
     batches = list_batches(run)
     costs = fit_costs(batches)
-    asked, served = _list_asked(run)
+    asked, served = list_asked(run)
     found = find_clients(served)
     recorded = find_settings(batches, served)
     measured = _measure(served)
@@ -103,7 +103,8 @@ def predict(
     )  # fmt: skip
 
 
-def _list_asked(run: Run) -> tuple[list[Asked], pl.DataFrame]:
+def list_asked(run: Run) -> tuple[list[Asked], pl.DataFrame]:
+    """The requests that were answered, as asked and as served. Raises MissingDataError."""
     needed = ["start_ns", "end_ns", "ttft_ns", "prompt_tokens", "output_tokens"]
     table = run.table("served_requests", [*needed, "itl_ns", "status"])
     served = table.filter(pl.col("status").fill_null("") != "failed").drop_nulls(needed)

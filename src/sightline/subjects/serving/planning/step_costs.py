@@ -115,10 +115,21 @@ def fit_costs(batches: pl.DataFrame) -> StepCosts:
     tokens = prompts["prompt_tokens"].to_numpy().astype(float)
     rest = prompts["ns"].to_numpy() - request * prompts["decodes"].to_numpy()
     token = _fit_slope(tokens, rest, np.ones(len(rest)))
+    if len(sizes) == 1:
+        # What one request more adds is seen nowhere: no less than one more token of a prompt.
+        beyond = max(float(np.mean(rest) - times[0]), 0.0) / max(float(np.mean(tokens)), 1.0)
+        request = token = min(token, beyond)
+        rest = rest - request * prompts["decodes"].to_numpy()
     base = float(np.mean(rest - token * tokens))
     if base < 0:  # longer prompts are dearer by more than a line
         base, token = 0.0, float(rest.sum() / tokens.sum())
     return StepCosts(tuple(map(int, sizes)), tuple(map(float, times)), request, base, token)
+
+
+def list_usual(batches: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `list_batches` by which steps are priced."""
+    sides = (pl.col("prompt_tokens") == 0, pl.col("prompt_tokens") > 0)
+    return pl.concat(_drop_outliers(batches.filter(side)) for side in sides)
 
 
 def _drop_outliers(batches: pl.DataFrame) -> pl.DataFrame:

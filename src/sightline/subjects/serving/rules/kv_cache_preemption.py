@@ -9,9 +9,9 @@ Why it hurts
 
 Evidence
     The server's count of preempted (SGLang: retracted) requests, and the usage of its KV cache, by
-    /metrics or its log. Where the client's log and the engine's steps lie beside it, prompt tokens
-    that were computed more often than they were sent are priced by their share of the time of steps
-    with prompts.
+    /metrics or its log. Where the client's log and the engine's steps lie beside it, the gain is a
+    replay of these requests with what the recorded steps cost and no limit of the cache: nothing is
+    computed twice, and nobody is missing in a step.
 
 Threshold
     Any preemption; or a usage of 90 % (vLLM's watermark and SGLang's retraction begin above that).
@@ -39,9 +39,12 @@ from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.serving.findings import list_steps, measure_windows
 from sightline.subjects.serving.flags import name_flag
 from sightline.subjects.serving.load import FULL_PCT, find_worst
-from sightline.timeline.engine_gaps import list_request_spans
+from sightline.subjects.serving.planning.room import count_recomputed, measure_room
 
 RULE = Rule("kv-cache-preemption", "The KV cache is full")
+
+_SHARE = "the share of prompt tokens that were computed more often than they were sent"
+_PLAYED = "replay of the client's requests through a model of the scheduler, with room for all"
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -52,18 +55,21 @@ def check(run: Run) -> Iterator[Finding]:
     if not preempted and not is_full:
         return
     lines = []
-    if usage is not None:
+    if usage is not None and usage >= FULL_PCT:  # else nobody looked while it was full
         lines.append(f"the KV cache was {format_pct(usage)} full at most")
     if waiting:
         lines.append(f"{format_several(int(waiting), 'request')} waited at most")
-    lost, again = _measure_recomputed(run)
+    recomputed, again = _measure_recomputed(run)
     if again:
-        lines.append(
-            f"{format_several(again, 'token')} of prompts were computed again: {format_ns(lost)}"
-        )
+        told = format_ns(recomputed)
+        lines.append(f"{format_several(again, 'token')} of prompts were computed again: {told}")
+    room = measure_room(run)
+    if room:
+        lines.append(f"with room for all of them the same requests take {format_ns(room)} less")
+    lost = recomputed if room is None else room
     every, longest = measure_windows(run)
-    price = Price(lost, "ns", 100 * lost / every) if lost else None
-    gain = Price(lost, "ns", 100 * lost / longest) if lost else None
+    price = Price(lost, "ns", min(100 * lost / every, 100.0)) if lost else None
+    gain = Price(lost, "ns", min(100 * lost / longest, 100.0)) if lost else None
     flag = name_flag(run, RULE.name)
     summary = f"The server preempted {format_several(preempted, 'request')}."
     if not preempted:
@@ -80,9 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         price=(price, gain),
         severity=None if lost else "warning",
         confidence="medium" if lost else "high",
-        method="the share of prompt tokens that were computed more often than they were sent"
-        if lost
-        else None,
+        method=None if not lost else _SHARE if room is None else _PLAYED,
     )
 
 
@@ -92,15 +96,13 @@ def _measure_recomputed(run: Run) -> tuple[int, int]:
     Nothing where the client's requests are not those of the steps, or a cache of prefixes hides it.
     """
     steps = list_steps(run)
-    if steps is None or list_request_spans(run).is_empty():
+    if steps is None:
         return 0, 0
-    sent = int(run.table("served_requests")["prompt_tokens"].sum() or 0)
     prompts = steps.filter(pl.col("prefill_tokens") > 0)
     usual = steps.filter(pl.col("phase") == "decode")["duration_ns"].median() or 0
     worst = (0, 0)
     for mine in prompts.partition_by("rank"):
-        computed = int(mine["prefill_tokens"].sum())
-        again = max(computed - sent, 0)
+        computed, again = count_recomputed(run, mine)
         beside = pl.when(pl.col("decode_requests") > 0).then(usual).otherwise(0)
         took = mine.select((pl.col("duration_ns") - beside).clip(lower_bound=0).sum()).item()
         worst = max(worst, (round(took * again / max(computed, 1)), again))

@@ -9,8 +9,10 @@ Why it hurts
 Evidence
     Steps that compute prompts beside running requests (mixed), without what a usual step of decode
     takes; and steps of prompts alone, before which requests were decoding that decode behind them.
-    The gain is a bound: prefill on other servers takes all of it from these requests; a smaller
-    piece of the prompt in each step only spreads it.
+    The gain is a bound: prefill on other servers takes all of it from these requests, and where
+    the client's log is there, it is a replay of them with prompts that come computed. A smaller
+    piece of the prompt in each step only spreads it. What preempted requests compute again is
+    kv-cache-preemption's.
 
 Threshold
     5 % of the window (TraceLens agent, 2026-08, of time that a problem takes).
@@ -36,6 +38,8 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.subjects.serving.findings import list_steps, report_loss
+from sightline.subjects.serving.load import find_worst
+from sightline.subjects.serving.planning.room import count_recomputed, measure_elsewhere
 from sightline.timeline.engine_steps import DECODE, MIXED, PREFILL
 
 RULE = Rule("prefill-stalls-decode", "Prompts hold up running requests")
@@ -46,9 +50,10 @@ def check(run: Run) -> Iterator[Finding]:
     steps = list_steps(run)
     if steps is None:
         return
-    losses = list_stalls(steps)
+    losses = _leave_out_recomputed(run, steps, list_stalls(steps))
     if losses.is_empty():
         return
+    played = None if find_worst(run, "preemptions", "total") else measure_elsewhere(run)
     cost = int(losses["cost_ns"].sum())
     tokens = int(losses["prefill_tokens"].sum())
     share = 100 * cost / max(int(steps["duration_ns"].sum()), 1)
@@ -63,12 +68,30 @@ def check(run: Run) -> Iterator[Finding]:
     yield from report_loss(
         run,
         RULE,
-        losses,
+        losses if played is None else _scale(losses, played),
         f"Running requests wait for others' prompts for {format_pct(share)} of all step time.",
         lines,
         verify="sightline stats engine_steps AFTER: duration_ns of mixed steps",
-        method="bound from the timeline: steps with prompts, less a usual step of decode",
+        method="bound from the timeline: steps with prompts, less a usual step of decode"
+        if played is None
+        else "replay of the client's requests, with prompts that come computed",
     )
+
+
+def _leave_out_recomputed(run: Run, steps: pl.DataFrame, losses: pl.DataFrame) -> pl.DataFrame:
+    """The stalls without the share of prompts that a full KV cache has computed again."""
+    if not find_worst(run, "preemptions", "total"):
+        return losses
+    first = steps.filter(pl.col("rank") == pl.col("rank").min())
+    computed, again = count_recomputed(run, first)
+    cost = int(losses["cost_ns"].sum())
+    return _scale(losses, round(cost * (1 - again / max(computed, 1))))
+
+
+def _scale(losses: pl.DataFrame, whole: int) -> pl.DataFrame:
+    """The same losses, with another sum."""
+    share = whole / max(int(losses["cost_ns"].sum()), 1)
+    return losses.with_columns((pl.col("cost_ns", "gain_ns") * share).round().cast(pl.Int64))
 
 
 def list_stalls(steps: pl.DataFrame) -> pl.DataFrame:

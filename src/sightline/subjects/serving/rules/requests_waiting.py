@@ -34,7 +34,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.subjects.serving.flags import name_flag
-from sightline.subjects.serving.load import FULL_PCT, find_worst
+from sightline.subjects.serving.load import FULL_PCT, find_worst, sum_counter
 
 RULE = Rule("requests-waiting", "Requests wait to be admitted")
 
@@ -47,6 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
     queued, took = find_worst(run, "queue", "mean") or 0.0, find_worst(run, "latency", "mean") or 0
     share = 100 * queued / took if took else 0.0
     is_full = (find_worst(run, "kv_cache", "max") or 0) >= FULL_PCT
+    is_full = is_full or sum_counter(run, "preemptions") > 0
     if is_full or (waiting < MANY and share < NOTABLE_PCT):
         return
     lines = []

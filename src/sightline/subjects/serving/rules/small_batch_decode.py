@@ -9,8 +9,8 @@ Why it hurts
 
 Evidence
     Requests in each step of decode against those that the client had sent and not got back. The
-    gain is a replay of these requests, each decoding from its arrival, with steps that grow with
-    the batch as the recording's own do. Without the client's log it is not known whether anybody
+    gain is a replay of these requests through a model of the scheduler without a limit of requests,
+    with what the recorded steps cost. Without the client's log it is not known whether anybody
     waited: then it is a remark where the batch is small.
 
 Threshold
@@ -31,17 +31,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
-from math import ceil
 
 import polars as pl
 
-from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
 from sightline.subjects.serving.findings import list_steps, report_loss
 from sightline.subjects.serving.load import find_worst
+from sightline.subjects.serving.planning.room import measure_room
 from sightline.timeline.engine_gaps import list_request_spans
 from sightline.timeline.engine_steps import DECODE
 
@@ -102,52 +100,14 @@ def _count_there(steps: pl.DataFrame, spans: pl.DataFrame) -> pl.Series:
 
 
 def _price_merging(run: Run, decodes: pl.DataFrame) -> pl.DataFrame:
-    """The same requests, admitted as they come: what their steps of decode take less, per step."""
-    cycle = pl.col("duration_ns") + pl.col("scheduler_ns") + pl.col("in_step_ns")
-    decodes = decodes.with_columns(cycle_ns=cycle)
-    slope = _measure_slope(decodes)
-    base = decodes.select(pl.col("cycle_ns") - slope * pl.col("decode_requests")).median().item()
-    requests = run.table("served_requests", ["start_ns", "output_tokens"]).drop_nulls()
-    took = find_largest(decodes.group_by("rank").agg(pl.col("cycle_ns").sum()), "cycle_ns")
-    gain = max(took - _replay_decode(requests.sort("start_ns").rows(), base, slope), 0)
-    waits = pl.col("there") > pl.col("decode_requests")
-    held = pl.when(waits).then("cycle_ns").otherwise(0)
-    share = (held / held.sum().over("rank").clip(lower_bound=1) * gain).round().cast(pl.Int64)
-    return decodes.with_columns(cost_ns=share, gain_ns=share)
+    """What the same requests take less if all are admitted as they come, over the steps that wait.
 
-
-def _replay_decode(requests: list[tuple[int, int]], base: float, slope: float) -> float:
-    """What steps of decode take, ns, where each request (start, tokens) decodes from its arrival.
-
-    A step takes `base`, and `slope` more for each request in it.
+    In a step in which nobody waits nothing is gained.
     """
-    open_until: list[int] = []  # the step with which each running request ends
-    now, spent, step, place = 0.0, 0.0, 0, 0
-    while place < len(requests) or open_until:
-        if not open_until:
-            now = max(now, requests[place][0])
-        while place < len(requests) and requests[place][0] <= now:
-            if requests[place][1] > 1:  # the first token comes with the prompt
-                heappush(open_until, step + requests[place][1] - 1)
-            place += 1
-        if not open_until:
-            continue
-        # Nobody comes or goes until the next arrival or end: so many steps are alike.
-        each = base + slope * len(open_until)
-        count = open_until[0] - step
-        if place < len(requests):
-            count = max(min(count, ceil((requests[place][0] - now) / max(each, 1.0))), 1)
-        step, now, spent = step + count, now + count * each, spent + count * each
-        while open_until and open_until[0] <= step:
-            heappop(open_until)
-    return spent
-
-
-def _measure_slope(decodes: pl.DataFrame) -> float:
-    """What a request adds to a step, ns: by the medians of the smallest and the largest batch."""
-    sizes = decodes.group_by("decode_requests").agg(ns=pl.col("cycle_ns").median())
-    least, most = sizes.sort("decode_requests").head(1), sizes.sort("decode_requests").tail(1)
-    apart = find_largest(most, "decode_requests") - find_largest(least, "decode_requests")
-    if not apart:
-        return 0.0
-    return max(float(most.item(0, "ns") - least.item(0, "ns")) / apart, 0.0)
+    cycle = pl.col("duration_ns") + pl.col("scheduler_ns") + pl.col("in_step_ns")
+    waits = pl.col("there") > pl.col("decode_requests")
+    held = pl.when(waits).then(cycle).otherwise(0)
+    whole = held.sum().over("rank")
+    most = pl.min_horizontal(pl.lit(measure_room(run) or 0), whole)
+    share = (held / whole.clip(lower_bound=1) * most).round().cast(pl.Int64)
+    return decodes.with_columns(cost_ns=share, gain_ns=share)
