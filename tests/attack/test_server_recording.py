@@ -131,9 +131,11 @@ def test_damaged_clients_logs(tmp_path: Path) -> None:
     ]
     whole = json.dumps(rows).encode()
     path = tmp_path / "client.json"
+    opened = 0
     for _ in range(400 if CAMPAIGNS else 30):
         path.write_bytes(damage(whole, dice, whole[::-1])[1])
         with contextlib.suppress(SightlineError):
             run = sightline.open(str(path))
-            run.table("served_requests")
+            opened += run.table("served_requests").height > 0
             run.answer()
+    assert opened  # most damage leaves one of the two requests
