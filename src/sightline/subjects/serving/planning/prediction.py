@@ -222,7 +222,7 @@ def _name_beyond(
     there = min(_count_most(played), settings.max_num_seqs or 1 << 60)
     if there > seen:
         found.append(f"steps of {there} requests: the recording has none of more than {seen}")
-    if not costs.request_ns and len(costs.sizes) < 2 and there != costs.sizes[0]:
+    if len(costs.sizes) < 2 and there != costs.sizes[0]:
         found.append("what one request more adds to a step: all steps of decode had as many")
     return found
 
