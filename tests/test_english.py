@@ -6,7 +6,6 @@ import ast
 import importlib.util
 import itertools
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ sentences = importlib.util.module_from_spec(_SCRIPT)
 _SCRIPT.loader.exec_module(sentences)
 
 
-@cache
-def list_sentences() -> dict[str, list[str]]:
+@pytest.fixture(scope="module")
+def listed() -> dict[str, list[str]]:
     """Once, and not while tests are collected: all sources are parsed."""
     found: dict[str, list[str]] = sentences.list_sentences()
     return found
@@ -96,10 +95,10 @@ ANY_BANNED = re.compile("|".join(BANNED))
 PLURAL_BY_HAND = re.compile(r"\bs\b' \*|\"s\" \* \(|'s' \* \(")
 
 
-def test_the_fields_terms_and_no_paraphrase():
+def test_the_fields_terms_and_no_paraphrase(listed: dict[str, list[str]]) -> None:
     found = [
         f"{name}: {text!r}: write {term!r}"
-        for name, texts in list_sentences().items()
+        for name, texts in listed.items()
         for text in texts
         if ANY_BANNED.search(text)
         for phrase, term in BANNED.items()
@@ -108,10 +107,12 @@ def test_the_fields_terms_and_no_paraphrase():
     assert found == []
 
 
-def test_the_check_sees_every_room_and_whole_sentences(tmp_path):
-    rooms = {Path(name).parts[2] for name in list_sentences() if name.startswith("src/")}
+def test_the_check_sees_every_room_and_whole_sentences(
+    listed: dict[str, list[str]], tmp_path: Path
+) -> None:
+    rooms = {Path(name).parts[2] for name in listed if name.startswith("src/")}
     assert rooms >= {"subjects", "doors", "views", "opening", "formats", "record", "compare"}
-    assert sum(map(len, list_sentences().values())) > 8000
+    assert sum(map(len, listed.values())) > 8000
     file = tmp_path / "m.py"
     file.write_text(
         '"""this is a docstring"""\nx = 1\ny = f"with nothing {x} beside it"\n'
@@ -121,9 +122,9 @@ def test_the_check_sees_every_room_and_whole_sentences(tmp_path):
     assert read == ["with nothing {} beside it", "three words are {} here"]
 
 
-def test_the_list_of_sentences_is_the_sources():
+def test_the_list_of_sentences_is_the_sources(listed: dict[str, list[str]]) -> None:
     """docs/sentences.md is what scripts/sentences.py writes: `make docs`."""
-    page = sentences.write_page(list_sentences())
+    page = sentences.write_page(listed)
     assert (ROOT / "docs" / "sentences.md").read_text(encoding="utf-8") == page
 
 

@@ -26,6 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +39,7 @@ KEY = pytest.StashKey[float]()
 SHARED = pytest.StashKey[list[tuple[str, float]]]()  # fixtures that were made, and what they took
 COSTS = Path(__file__).parents[1] / "costs.tsv"
 LONG_S = 0.1  # a test that takes as much is long
+_SHORT_S = 0.02  # what one without a row takes on average
 _FIXTURE = "fixture "  # begins the name of a property: what making one took
 _LEAST_S = 0.5  # of functions that are not long those are noted whose cases take as much in all
 
@@ -241,6 +243,19 @@ def count_seconds(item: pytest.Item) -> Generator[None, object, object]:
         item.user_properties.append(("seconds", max(spent, 0.0)))
         item.user_properties += [(_FIXTURE + name, seconds) for name, seconds in made]
         made.clear()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Of the workers of pytest-xdist; none of its own ways where groups are not heeded."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from support.scheduling import SchedulingByLength
+
+    costs = read_costs(COSTS)
+    return SchedulingByLength(
+        config, log, lambda nodeid: costs.get(name_function(nodeid), _SHORT_S), LONG_S
+    )
 
 
 @pytest.hookimpl(wrapper=True)
