@@ -5,6 +5,7 @@ What they load would be three times the daemon's own memory, for ever.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -22,7 +23,21 @@ class Apart:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
+        self._begun: dict[Path, subprocess.Popen[str]] = {}  # by the capture's folder
         self._is_closed = False
+
+    def begin(self, folder: Path) -> None:
+        """Have what reduces a capture load what it needs, while its programs still record."""
+        with contextlib.suppress(OSError):
+            self._begun[folder] = self._start(folder, "ranks")
+
+    def drop(self, folder: Path) -> None:
+        """End what was begun for a capture and is not needed any more."""
+        process = self._begun.pop(folder, None)
+        if process is not None:
+            process.kill()
+            process.communicate()
+            self._forget(process)
 
     def reduce(self, folder: Path, facts: dict[str, Any]) -> str | None:
         """Leave the ranks of a capture beside its traces; what went wrong, or None."""
@@ -42,19 +57,25 @@ class Apart:
             for process in self._running:
                 process.kill()
 
-    def _work(self, folder: Path, work: str, facts: dict[str, Any]) -> str | None:
+    def _start(self, folder: Path, work: str) -> subprocess.Popen[str]:
+        """The process, which waits for the run's facts. Raises OSError."""
         # Reading several ranks beside each other would take processors from the program.
         env = {**os.environ, "POLARS_MAX_THREADS": "1", "SIGHTLINE_CACHE": str(folder / ".cache")}
         words = [sys.executable, "-m", "sightline.capture.reduce", str(folder), work]
+        with self._lock:
+            if self._is_closed:
+                raise InterruptedError("the daemon ends")
+            process = subprocess.Popen(  # noqa: S603  # our own module
+                words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True, errors="replace", env=env,
+            )  # fmt: skip
+            self._running.add(process)
+        return process
+
+    def _work(self, folder: Path, work: str, facts: dict[str, Any]) -> str | None:
+        begun = self._begun.pop(folder, None) if work == "ranks" else None
         try:
-            with self._lock:
-                if self._is_closed:
-                    return "the daemon ends"
-                process = subprocess.Popen(  # noqa: S603  # our own module
-                    words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE, text=True, errors="replace", env=env,
-                )  # fmt: skip
-                self._running.add(process)
+            process = begun or self._start(folder, work)
         except OSError as error:
             return str(error)
         with process:
@@ -64,8 +85,11 @@ class Apart:
                 process.kill()
                 told = f"it took more than {MOST_S:g} s"
             finally:
-                with self._lock:
-                    self._running.discard(process)
+                self._forget(process)
         if process.returncode == 0:
             return None
         return (told.strip() or "killed").splitlines()[-1]
+
+    def _forget(self, process: subprocess.Popen[str]) -> None:
+        with self._lock:
+            self._running.discard(process)

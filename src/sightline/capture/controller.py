@@ -35,6 +35,7 @@ _TRACE = re.compile(r"(?:rank|proc)[\w-]{1,100}\.torch-0\.json(?:\.gz)?")  # nam
 PERIOD_S = 0.25  # between two questions how far a node is, at least
 # For each node that one asks: a question takes 0.5 ms of its processor (docs/scale.md), so 10 %.
 _EACH_S = 0.005
+_PATIENCE = 0.04  # of what was waited for already: who waits for long waits so much longer (ours)
 # Behind the end of what is recorded: Kineto writes, the node reduces (node.TRACE_S and more).
 _MOST_S = 900.0
 MOST_FETCHED = 512 << 20  # bytes of traces that come by themselves
@@ -209,12 +210,14 @@ def _begin(
 
 def _wait(asker: Direct | Tree, nodes: Sequence[Asked], identity: str, most_s: float) -> None:
     """Until every node is done, or is lost: that it does not answer once is no loss."""
-    limit = time.monotonic() + most_s
+    began = time.monotonic()
+    limit = began + most_s
     waiting = list(nodes)
     silent: dict[int, int] = {}
     question = (Question("GET", f"/v1/captures/{identity}"),)
     while waiting and time.monotonic() < limit:
-        time.sleep(max(PERIOD_S, _EACH_S * min(asker.width or len(waiting), len(waiting))))
+        at_once = _EACH_S * min(asker.width or len(waiting), len(waiting))
+        time.sleep(max(PERIOD_S, at_once, _PATIENCE * (time.monotonic() - began)))
         told = asker.ask([(node.client, question) for node in waiting])
         for node, found in zip(list(waiting), told, strict=True):
             state = take_first(node.client.address.name, found)

@@ -28,7 +28,7 @@ from sightline.record.inline.torch_profiler import without_names
 # Ranks that a fingerprint is made of: a node has eight or sixteen GPUs, and its ranks are alike.
 _MOST_PRINTED = 16
 _FORMAT = "kineto"  # as PyTorch writes them
-_NICE = 10  # behind the program whose node it is
+_NICE = {"ranks": 10, "fingerprint": 19}  # behind the program whose node it is, and who waits
 
 
 def reduce_capture(folder: Path, facts: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def fingerprint_capture(folder: Path, history: dict[str, Any] | None) -> None:
 
 def main() -> int:
     """Reduce or fingerprint the capture that is named; the exit code, and why on standard error."""
-    os.nice(_NICE)
+    os.nice(_NICE[sys.argv[2]])
     try:
         folder, facts = Path(sys.argv[1]), json.load(sys.stdin)
         if sys.argv[2] == "ranks":

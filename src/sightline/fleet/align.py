@@ -42,8 +42,8 @@ def cut_to_common(ranks: Sequence[Rank]) -> list[Rank]:
     return [cut.get(rank.rank, rank) for rank in ranks]
 
 
-def _list_kinds(rank: Rank) -> object:
-    return tuple(map(tuple, rank.rows.select(_KINDS).unique().sort(_KINDS).rows()))
+def _list_kinds(rank: Rank) -> frozenset[tuple[object, ...]]:
+    return frozenset(rank.rows.select(_KINDS).iter_rows())
 
 
 def _cut_alike(ranks: Sequence[Rank]) -> list[Rank]:
@@ -63,23 +63,25 @@ def _cut_alike(ranks: Sequence[Rank]) -> list[Rank]:
 class _Marks:
     """By what one rank's collectives are told from each other.
 
-    `places`: those with a sequence number that is theirs alone, and which one each is (`nth`); when
-    all of them end, and a hash of the kind of each.
+    `places`: those with a sequence number that is theirs alone, and which one each is (`nth`), if
+    any is numbered; when all of them end, and a hash of the kind of each, of this process alone.
     """
 
-    places: pl.DataFrame
+    places: pl.DataFrame | None
     ends: np.ndarray
     kinds: np.ndarray
 
 
 def _mark(rank: Rank) -> _Marks:
-    places = rank.rows.select(*_PLACE, nth=pl.int_range(pl.len()))
-    if rank.rows.get_column("sequence").null_count() < rank.rows.height:
-        places = places.drop_nulls("sequence").unique(_PLACE, keep="none")
-    else:
-        places = places.clear()
-    kinds = rank.rows.select(pl.struct(_KINDS).hash(seed=0)).to_series()
-    return _Marks(places, rank.rows.get_column("end_ns").to_numpy(), kinds.to_numpy())
+    kinds = np.array([hash(kind) for kind in rank.rows.select(_KINDS).iter_rows()])
+    return _Marks(_list_places(rank.rows), rank.rows.get_column("end_ns").to_numpy(), kinds)
+
+
+def _list_places(rows: pl.DataFrame) -> pl.DataFrame | None:
+    if rows.get_column("sequence").null_count() == rows.height:
+        return None
+    places = rows.select(*_PLACE, nth=pl.int_range(pl.len()))
+    return places.drop_nulls("sequence").unique(_PLACE, keep="none")
 
 
 def find_shift(rank: Rank, first: Rank) -> int:
@@ -88,7 +90,7 @@ def find_shift(rank: Rank, first: Rank) -> int:
 
 
 def _shift_to(marks: _Marks, first: _Marks) -> int:
-    if marks.places.height and first.places.height:
+    if marks.places is not None and first.places is not None:
         both = marks.places.join(first.places, on=_PLACE, nulls_equal=True)
         if both.height:
             return _find_most((both.get_column("nth_right") - both.get_column("nth")).to_numpy())

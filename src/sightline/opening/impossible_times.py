@@ -236,13 +236,13 @@ def _take(imported: Imported, name: str, columns: tuple[str, ...]) -> pl.DataFra
         return None
     present = lazy.collect_schema().names()
     constants = imported.constants.get(name, {})
-    read = lazy.select(c for c in columns if c in present).collect()
     texts = ("kind", "copy_kind", "name")
-    return read.with_columns(
-        pl.lit(constants.get(c), pl.String if c in texts else pl.Int64).alias(c)
+    return lazy.select(
+        pl.col(c)
+        if c in present
+        else pl.lit(constants.get(c), pl.String if c in texts else pl.Int64).alias(c)
         for c in columns
-        if c not in present
-    )
+    ).collect()
 
 
 def _pop_whole(imported: Imported, name: str) -> pl.DataFrame:
