@@ -186,9 +186,7 @@ def make_findings(
                 },
             ),
             Advice(
-                fix=advised
-                if library is None
-                else _FROM_OUTSIDE.get(library, _BY_THE_CALL.format(library)),
+                fix=advised if library is None else advise_library(library),
                 verify=verify,
             ),
             price=(make_price(round(gain), "ns", pct), make_price(round(gain), "ns")),
@@ -199,6 +197,11 @@ def make_findings(
             confidence="medium" if scope == "global" else "low",
             states_limit=not gain and (name, subject) in leading,
         )
+
+
+def advise_library(library: str) -> str:
+    """What who calls a library can do about one of its kernels."""
+    return _FROM_OUTSIDE.get(library, _BY_THE_CALL.format(library))
 
 
 def _find_leading(

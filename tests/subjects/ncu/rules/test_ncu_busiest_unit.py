@@ -133,3 +133,10 @@ def test_loads_that_are_answered_at_once_are_too_many(
     run = profiled(tmp_path, lit | {"launch__waves_per_multiprocessor": 163.0})
     first = next(f for f in sightline.findings(run) if f.rule == RULE)
     assert fix in first.fix
+
+
+def test_a_librarys_kernel_is_tuned_by_its_call(tmp_path: Path) -> None:
+    kernel = Kernel(name="ampere_sgemm_64x64_nn", grid=(1600, 1, 1), metrics={**METRICS, TIME: 1e5})
+    run = opened(tmp_path, report([kernel]))
+    first = next(f for f in sightline.findings(run) if f.rule == RULE)
+    assert first.fix.startswith("this is cuBLAS's code")

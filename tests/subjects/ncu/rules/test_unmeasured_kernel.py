@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
-from support.profiled import FULL_SM, SM, TIME, opened
+from support.profiled import FULL_SM, MEMORY, SM, TIME, opened
 from support.rules import answers, assert_silent
 from synth_ncu import Kernel, report
 
@@ -27,6 +27,17 @@ def test_70_percent_without_a_throughput(tmp_path: Path) -> None:
     assert "70.0 % of the profiled time" in found.summary
     assert (found.severity, found.states_limit, found.where["kernel"]) == ("info", True, "basic")
     assert "-k regex:basic" in (found.fix or "")
+
+
+def test_one_throughput_that_shows_that_it_is_the_other(tmp_path: Path) -> None:
+    """It takes 70 % of the time at 1 % of the SMs' peak; a kernel of 30 % is no match for it."""
+    run = kernels(tmp_path, {TIME: 700_000.0, SM: 1.3}, {TIME: 300_000.0, SM: 90.0, MEMORY: 20.0})
+    first = next(f for f in sightline.findings(run) if not f.abstained)
+    assert (first.rule, first.where["kernel"], first.cost_ns) == (RULE, "basic", 700_000)
+    assert any("the SMs are at 1.3 % of their peak" in line for line in first.evidence)
+    # At half of the peak it may be the SMs that bind it.
+    half = kernels(tmp_path / "b", {TIME: 700_000.0, SM: 50.0}, {TIME: 300_000.0, SM: 90.0})
+    assert_silent(half, RULE)
 
 
 def test_what_a_launch_alone_tells(tmp_path: Path) -> None:

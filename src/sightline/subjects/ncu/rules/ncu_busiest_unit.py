@@ -27,6 +27,7 @@ References
 
 from __future__ import annotations
 
+from sightline.core.algebra.kernel_libraries import find_library
 from sightline.core.model.declare import Rule
 from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import (
@@ -44,7 +45,7 @@ from sightline.diagnosis.kernel_bounds import (
 )
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.pipe_advice import relieve_pipe
-from sightline.diagnosis.profiled import judge_kernels
+from sightline.diagnosis.profiled import advise_library, judge_kernels
 from sightline.roofline.placement import LATENCY_PCT
 
 RULE = Rule("ncu-busiest-unit", "Bound by its busiest unit")
@@ -108,6 +109,9 @@ _LESS = {
 
 def _advise(hit: Hit) -> str:
     """What takes work off the unit that is named."""
+    library = find_library(hit.case.facts.row["name"] or "")
+    if library is not None:
+        return advise_library(library)
     less = _LESS.get(hit.subject)
     if hit.subject == SM:
         less = relieve_pipe(_find_busiest_part(hit.case) or ISSUE)

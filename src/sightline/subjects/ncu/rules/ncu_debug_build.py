@@ -101,16 +101,16 @@ def find_double(run: Run) -> list[str]:
 
 def is_launch_at_fault(run: Run) -> bool:
     """Whether how kernels are launched costs most of the profiled time, which no build changes."""
+    shapes = (ncu_lone_warps, ncu_idle_warps, ncu_block_size, ncu_small_grid)
     return any(
-        not found.abstained and found.confidence != "low" and (found.cost_pct or 0) >= MOST_PCT
-        for rule in (ncu_lone_warps, ncu_idle_warps, ncu_block_size, ncu_small_grid)
-        for found in _ask(rule.check, run)
+        sum(f.cost_pct or 0 for f in _ask(rule.check, run) if f.confidence != "low") >= MOST_PCT
+        for rule in shapes
     )
 
 
 def _ask(check: Callable[[Run], Iterator[Finding]], run: Run) -> list[Finding]:
     try:
-        return list(check(run))
+        return [found for found in check(run) if not found.abstained]
     except MissingDataError:
         return []
 

@@ -8,9 +8,10 @@ Why it hurts
     All that can be said is about the others.
 
 Evidence
-    The kernels' share of the profiled time; neither of the two throughputs of Speed of Light was
-    collected for them. Where their arithmetic was counted, what that is of the GPU's peak: far from
-    it, memory accesses or waiting take the time.
+    The kernels' share of the profiled time; of the two throughputs of Speed of Light none was
+    collected for them, or one alone that is under a tenth of its peak (ours). Where their
+    arithmetic was counted, what that is of the GPU's peak: far from it, memory accesses or waiting
+    take the time.
 
     Where no kernel's duration or throughput was collected at all, that is said of all of them; and
     where they were asked for and no value arrived, that collecting them failed.
@@ -40,7 +41,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.kernel_libraries import find_library
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import (
     format_count,
@@ -88,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
         name = facts.row["name"] or facts.row["kind"]
         times[name] += float(facts.row["duration_ns"] or 0)
         counts[name] += 1
-        if facts.get(SM_PCT, MEMORY_PCT) is not None:
+        if _is_measured(facts):
             measured.add(name)
     whole = sum(times.values())
     missing = sorted(set(times) - measured, key=lambda kernel: -times[kernel])
@@ -105,7 +106,7 @@ def check(run: Run) -> Iterator[Finding]:
         key=lambda f: f.ns or 0,
         default=None,
     )
-    which = shorten_name(name)
+    which, half = shorten_name(name), None if longest is None else _name_half(longest)
     fit, smaller = ([], "") if longest is None else _judge_launch(longest)
     yield build_finding(
         RULE,
@@ -118,7 +119,9 @@ def check(run: Run) -> Iterator[Finding]:
             (
                 f"{which}: {format_several(counts[name], 'launch', 'launches')}, "
                 f"{format_ns(times[name])}, {format_pct(100 * times[name] / whole)} of that time",
-                "neither the compute nor the memory throughput was collected",
+                "neither the compute nor the memory throughput was collected"
+                if half is None
+                else half,
                 *([] if longest is None else _describe_arithmetic(longest)),
                 *fit,
             ),
@@ -128,10 +131,38 @@ def check(run: Run) -> Iterator[Finding]:
             fix=f"{smaller}ncu --set full -k regex:{which} -c 1 ...",
             verify="sightline findings AFTER",
         ),
+        # What one throughput shows not to be the limit is that of what another one would explain.
+        price=(make_price(round(times[name]), "ns", 100 * times[name] / whole), None)
+        if is_most and half is not None
+        else (None, None),
         title=f"{RULE.title} for the largest kernel: {which}" if is_most else RULE.title,
         severity="info",
         confidence="high",
         states_limit=lost >= MOST * whole,
+    )
+
+
+def _is_measured(facts: Facts) -> bool:
+    """Whether what binds the kernel was looked for: both throughputs, or one that may be it."""
+    sm, memory = facts.get(SM_PCT), facts.get(MEMORY_PCT)
+    if facts.is_amd or (sm is not None and memory is not None):
+        return sm is not None or memory is not None
+    return max(sm or 0.0, memory or 0.0) >= 100 * FEW
+
+
+def _name_half(facts: Facts) -> str | None:
+    """What the throughput tells that was collected, where the other one was not."""
+    sm, memory = facts.get(SM_PCT), facts.get(MEMORY_PCT)
+    if sm is None and memory is None:
+        return None
+    if sm is not None:
+        return (
+            f"the SMs are at {format_pct(sm)} of their peak: it does not compute; the memory "
+            "throughput was not collected"
+        )
+    return (
+        f"memory is at {format_pct(memory or 0.0)} of its peak; the SMs' throughput was not "
+        "collected"
     )
 
 
