@@ -162,8 +162,9 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     if ops.height <= _WITHIN:  # no operation has as many later ones
         return none
     # Of nearly all recordings it is none, as their times alone show: names are not moved for that.
-    times = ops.lazy().filter(in_order).select(*stream, "start_ns", "end_ns").collect()
-    if times.sort(*stream, "start_ns", "end_ns").filter(_list_holds(stream)).is_empty():
+    times = ops.lazy().filter(in_order).select(*stream, "start_ns", "end_ns")
+    in_turn = times.sort(*stream, "start_ns", "end_ns")
+    if not in_turn.select(_list_holds(stream).any()).collect().item():
         return none
     ordered = (
         ops.filter(in_order)
@@ -195,13 +196,10 @@ def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
     launches = ops.get_column("launch_id")
     if calls is None or not calls.height or launches.null_count() == launches.len():
         return pl.Series("device_op_id", [], pl.Int64)
-    tied = ops.select("device_op_id", "launch_id", "start_ns").drop_nulls("launch_id")
-    rows = find_rows(calls.get_column("host_op_id"), tied.get_column("launch_id"))
-    both = tied.with_columns(called_ns=calls.get_column("start_ns").gather(rows)).drop_nulls(
-        "called_ns"
-    )
-    late = pl.col("called_ns").cast(pl.Float64) - pl.col("start_ns").cast(pl.Float64)
-    return both.filter((late > _EARLY_NS) | (late < -_DAY_NS)).get_column("device_op_id")
+    rows = find_rows(calls.get_column("host_op_id"), launches)
+    called = calls.get_column("start_ns").gather(rows).cast(pl.Float64)
+    late = called - ops.get_column("start_ns").cast(pl.Float64)  # null without a call
+    return ops.get_column("device_op_id").filter((late > _EARLY_NS) | (late < -_DAY_NS))
 
 
 def _list_sharing(ops: pl.DataFrame) -> pl.DataFrame:

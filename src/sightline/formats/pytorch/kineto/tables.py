@@ -105,10 +105,12 @@ def _is_empty(texts: pl.DataFrame) -> bool:
     With Python's stacks a profiler whose schedule never became active records how it ends itself.
     """
     names = texts.get_column("text").str
-    python, works = names.contains(r"\.py\(\d"), names.contains(_WORKS)
-    is_own_end = bool(names.contains(r"profiler\.py\(\d+\): stop_trace$").any())
-    works = works & ~python if is_own_end else works | python
-    return bool(names.contains(r"^(?:cuda|hip)[A-Z]").any() and not works.any())
+    if not names.contains(r"^(?:cuda|hip)[A-Z]").any():
+        return False
+    works, is_own_end = names.contains(_WORKS), names.ends_with(": stop_trace")
+    if not is_own_end.any() or not names.contains(r"profiler\.py\(\d+\): stop_trace$").any():
+        return not (works.any() or names.contains(r"\.py\(\d").any())
+    return not (works & ~names.contains(r"\.py\(\d")).any()
 
 
 def _split_tracks(
