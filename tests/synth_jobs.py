@@ -17,6 +17,8 @@ import numpy as np
 from sightline.subjects.jobs.job import GPU, NODE, Job, make_use
 
 Random = np.random.Generator
+# Nodes of the cluster, of which a job has some that follow each other.
+CLUSTER, _APART = 200, 7
 
 
 @dataclass
@@ -245,7 +247,7 @@ def simulate(seed: int) -> tuple[Job, str | None]:
 
 def observe(w: World, seed: int) -> Job:
     """What monitoring sees of it: sums, noise, and samples that are missing."""
-    hosts = [f"n{n + 1}" for n in range(w.nodes)]
+    hosts = [f"n{(_APART * seed + n) % CLUSTER + 1:03}" for n in range(w.nodes)]
     per = w.gpus or 1
     by_node = w.work.reshape(w.nodes, per, w.samples).mean(axis=1)
     spins = w.spins.reshape(w.nodes, per, w.samples).mean(axis=1)

@@ -32,10 +32,11 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import polars as pl
 
+from sightline.core import registry
 from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
@@ -47,16 +48,11 @@ from sightline.errors import MissingDataError
 from sightline.roofline.peaks import find_compute_peak
 from sightline.roofline.placement import LATENCY_PCT
 from sightline.roofline.placement import METRICS as PLACED
-from sightline.subjects.ncu.rules import (
-    ncu_block_size,
-    ncu_idle_warps,
-    ncu_lone_warps,
-    ncu_small_grid,
-)
 
 RULE = Rule("ncu-debug-build", "Built for debugging")
 RATIO = 8.0  # as for ncu-fp64
 MOST_PCT = 50.0
+_OF_LAUNCHES = ("ncu_lone_warps", "ncu_idle_warps", "ncu_block_size", "ncu_small_grid")
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -101,15 +97,15 @@ def find_double(run: Run) -> list[str]:
 
 def is_launch_at_fault(run: Run) -> bool:
     """Whether how kernels are launched costs most of the profiled time, which no build changes."""
-    shapes = (ncu_lone_warps, ncu_idle_warps, ncu_block_size, ncu_small_grid)
     return any(
-        sum(f.cost_pct or 0 for f in _ask(rule.check, run) if f.confidence != "low") >= MOST_PCT
-        for rule in shapes
+        sum(f.cost_pct or 0 for f in _ask(rule, run) if f.confidence != "low") >= MOST_PCT
+        for rule in _OF_LAUNCHES
     )
 
 
-def _ask(check: Callable[[Run], Iterator[Finding]], run: Run) -> list[Finding]:
+def _ask(rule: str, run: Run) -> list[Finding]:
     try:
+        check = registry.load("rules", rule).check
         return [found for found in check(run) if not found.abstained]
     except MissingDataError:
         return []
