@@ -189,6 +189,9 @@ PUZZLE = """\
 """
 
 
+ROUNDED = 0.01  # /proc/loadavg has two digits, what a watch asks the kernel for has sixteen bits
+
+
 def read_load() -> float:
     return float(Path("/proc/loadavg").read_text().split()[0])
 
@@ -207,7 +210,7 @@ def test_the_rule_of_puzzle_fires_on_what_a_watch_kept_of_this_machine(tmp_path:
     loads.append(read_load())  # what changed just before its last round, too
     (tmp_path / "rule.json").write_text(PUZZLE)
     told = {}
-    for limit in (min(loads) / 2 - 0.01, max(loads) + 0.01):
+    for limit in (min(loads) / 2 - 2 * ROUNDED, max(loads) + 2 * ROUNDED):
         (tmp_path / "config.json").write_text(json.dumps({"low_cpu_threshold": limit}))
         done = sightline("findings", history, "--rules", str(tmp_path / "rule.json"), "--json")
         assert done.code == 0, done.err
@@ -216,5 +219,4 @@ def test_the_rule_of_puzzle_fires_on_what_a_watch_kept_of_this_machine(tmp_path:
     silent, fired = told.values()
     assert not silent
     (mean,) = (line.removeprefix("avg_load = ") for line in fired if line.startswith("avg_load"))
-    # Four digits are printed.
-    assert 0.999 * min(loads) <= float(mean) <= 1.001 * max(loads)
+    assert min(loads) - ROUNDED <= float(mean) <= max(loads) + ROUNDED
