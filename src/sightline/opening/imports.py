@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,7 +20,6 @@ from sightline.core.model.cache_folder import (
 from sightline.core.model.columns import Table
 from sightline.core.model.declare import Importer, ImportOptions
 from sightline.core.model.source import Source
-from sightline.core.model.store import describe_recording
 from sightline.core.stages import stage
 from sightline.errors import StoreError
 from sightline.opening import cache
@@ -30,6 +28,7 @@ from sightline.opening.impossible_times import CHECKS
 from sightline.opening.recognise import recognise
 from sightline.opening.recording import (
     ReadRecording,
+    describe_held,
     list_held,
     read_recording,
     write_recording,
@@ -117,9 +116,7 @@ def _write_behind(name: str, content: str, source: Source, read: ReadRecording) 
         return cache.keep_entry(name, content, partial(write_recording, held))
 
     entry = open_cache_folder() / name
-    rows = {table: frame.height for table, frame in tables.items()}
-    # As it will be read from run.json.
-    facts = json.loads(json.dumps(describe_recording(read.rank, read.facts, rows)))
+    facts = describe_held(read, tables)
     unwritten.begin_writing(entry, facts, tables, lambda: _keep_somewhere(keep))
     return entry
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from sightline.core.model.columns import Column, FrameT, conform_columns
 from sightline.core.model.constants import find_constants, find_null_columns
 from sightline.core.model.declare import Importer, ImportOptions, Whole
 from sightline.core.model.source import Source
-from sightline.core.model.store import Tables, fill_store
+from sightline.core.model.store import Tables, describe_recording, fill_store
 from sightline.core.model.tables import load_table
 from sightline.core.stages import stage
 from sightline.opening.impossible_times import repair_times
@@ -92,6 +94,15 @@ def list_held(tables: Tables) -> dict[str, pl.DataFrame]:
         for name, frame in tables.items()
         if isinstance(frame, pl.DataFrame) and frame.height
     }
+
+
+def describe_held(read: ReadRecording, tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+    """What would be read of it from run.json; `tables` are those that have rows."""
+    rows = {name: frame.height for name, frame in tables.items()}
+    described: dict[str, Any] = json.loads(
+        json.dumps(describe_recording(read.rank, read.facts, rows))
+    )
+    return described
 
 
 def write_recording(read: ReadRecording, folder: Path) -> None:

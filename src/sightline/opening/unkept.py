@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -11,9 +10,9 @@ from sightline.core import registry
 from sightline.core.model.declare import ImportOptions
 from sightline.core.model.run import Run
 from sightline.core.model.source import Source
-from sightline.core.model.store import Part, describe_recording
+from sightline.core.model.store import Part
 from sightline.opening.ranks import read_rank_of_path
-from sightline.opening.recording import read_recording
+from sightline.opening.recording import describe_held, read_recording
 
 
 def open_unkept(path: Path, importer: str) -> Run:
@@ -25,14 +24,12 @@ def open_unkept(path: Path, importer: str) -> Run:
     read = read_recording(
         registry.load("importers", importer).IMPORTER, Source(path, given), ImportOptions(), None
     )
-    tables = {
+    every = {
         name: frame.collect() if isinstance(frame, pl.LazyFrame) else frame
         for name, frame in read.tables.items()
     }
-    rows = {name: frame.height for name, frame in tables.items() if frame.height}
-    # As it would be read from run.json.
-    facts = json.loads(json.dumps(describe_recording(read.rank, read.facts, rows)))
+    tables = {name: frame for name, frame in every.items() if frame.height}
+    facts = describe_held(read, tables)
     facts |= read_rank_of_path(path, given, facts)
     own = facts["own_rank"] if facts.get("own_rank") is not None else facts["rank"]
-    held = {name: tables[name] for name in rows}
-    return Run([Part(Path(), 0, facts["rank"], own, 0, facts, tables=held)])
+    return Run([Part(Path(), 0, facts["rank"], own, 0, facts, tables=tables)])

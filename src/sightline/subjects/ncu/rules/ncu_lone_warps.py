@@ -58,7 +58,7 @@ _CLOCK = "gpc__cycles_elapsed.avg.per_second"
 _OF_WARPS = (*METRICS, _ACTIVE_PCT, _ACTIVE_CYCLES, *_ALL_CYCLES, _CLOCK)
 
 
-def count_working_warps(case: Case) -> tuple[float, int] | None:
+def _count_working_warps(case: Case) -> tuple[float, int] | None:
     """Warps at work on average, of those that fit at once; None where that was not measured."""
     known, warps = read_limits_and_launch(case.facts), count_warps(case.facts)
     sms, percent = case.facts.device.get("sm_count"), case.get(_ACTIVE_PCT)
@@ -78,7 +78,7 @@ def _count_cycles(case: Case) -> float:
 
 
 def _hit(case: Case) -> Hit | None:
-    found = count_working_warps(case)
+    found = _count_working_warps(case)
     if found is None or (case.facts.ns or 0) < LEAST_NS:
         return None
     working, fit = found

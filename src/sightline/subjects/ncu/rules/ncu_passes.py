@@ -82,7 +82,7 @@ def _list_hits(every: list[Case]) -> Iterator[Hit]:
     groups: dict[tuple[str, int], list[Case]] = defaultdict(list)
     for case in every:
         name, blocks = case.facts.row["name"] or "", count_blocks(case.facts)
-        if blocks and _needs_memory(case) and _takes_steps(name):
+        if blocks and _measure_memory(case) >= LEAST_PCT and _takes_steps(name):
             groups[name, int(blocks)].append(case)
     for cases in groups.values():
         if len(cases) < LEAST_LAUNCHES:
@@ -106,8 +106,4 @@ def _takes_steps(name: str) -> bool:
 
 def _measure_memory(case: Case) -> float:
     """For how much of the time device memory or the L2 is needed, %."""
-    return max((case.use(unit) or 0.0 for unit in (DRAM, L2)), default=0.0)
-
-
-def _needs_memory(case: Case) -> bool:
-    return _measure_memory(case) >= LEAST_PCT
+    return max(case.use(DRAM) or 0.0, case.use(L2) or 0.0)
