@@ -60,7 +60,7 @@ def write_ranks(held: RankFile) -> bytes:
         }
         for name, rank in held.ranks
     ]
-    rows = pl.concat([rank.rows.select(*_INTEGERS, *_TEXTS) for _, rank in held.ranks] or [_EMPTY])
+    rows = pl.concat([rank.rows for _, rank in held.ranks] or [_EMPTY]).select(*_INTEGERS, *_TEXTS)
     head: dict[str, Any] = {"schema": SCHEMA, "ranks": told, "lost": held.lost, "texts": {}}
     columns: list[bytes] = []
     for name in _INTEGERS:

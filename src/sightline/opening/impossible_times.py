@@ -22,6 +22,7 @@ from typing import NamedTuple
 import polars as pl
 
 from sightline.core.algebra.lookup import find_rows
+from sightline.core.model.columns import write_constant
 from sightline.core.model.declare import Imported, Quality
 from sightline.core.units import format_ns
 
@@ -162,9 +163,8 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     if ops.height <= _WITHIN:  # no operation has as many later ones
         return none
     # Of nearly all recordings it is none, as their times alone show: names are not moved for that.
-    times = ops.lazy().filter(in_order).select(*stream, "start_ns", "end_ns")
-    in_turn = times.sort(*stream, "start_ns", "end_ns")
-    if not in_turn.select(_list_holds(stream).any()).collect().item():
+    times = ops.filter(in_order).select(*stream, "start_ns", "end_ns")
+    if not times.sort(*stream, "start_ns", "end_ns").select(_list_holds(stream).any()).item():
         return none
     ordered = (
         ops.filter(in_order)
@@ -186,9 +186,13 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_holds(stream: list[str]) -> pl.Expr:
-    """Whether an operation ends behind several later ones of its stream, which began after it."""
-    ends_late = pl.col("end_ns") > pl.col("end_ns").shift(-_WITHIN).over(stream)
-    return ends_late & (pl.col("start_ns").shift(-_WITHIN).over(stream) > pl.col("start_ns"))
+    """Whether an operation ends behind several later ones of its stream, which began after it.
+
+    In order of stream and start: the later one is as many rows on.
+    """
+    later_start, later_end = (pl.col(c).shift(-_WITHIN) for c in ("start_ns", "end_ns"))
+    is_same = pl.all_horizontal(pl.col(c).eq_missing(pl.col(c).shift(-_WITHIN)) for c in stream)
+    return is_same & (pl.col("end_ns") > later_end) & (later_start > pl.col("start_ns"))
 
 
 def _find_untied(ops: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series:
@@ -229,18 +233,19 @@ def _find_surplus(shared: pl.DataFrame, calls: pl.DataFrame | None) -> pl.Series
 def _take(imported: Imported, name: str, columns: tuple[str, ...]) -> pl.DataFrame | None:
     """Some columns of a table, wherever it is made; those that it lacks are null."""
     frame = imported.tables.get(name)
-    lazy = imported.large.get(name) if frame is None else frame.lazy()
-    if lazy is None:
+    whole = imported.large.get(name) if frame is None else frame
+    if whole is None:
         return None
-    present = lazy.collect_schema().names()
+    present = whole.collect_schema().names()
     constants = imported.constants.get(name, {})
     texts = ("kind", "copy_kind", "name")
-    return lazy.select(
+    taken = whole.select(
         pl.col(c)
         if c in present
-        else pl.lit(constants.get(c), pl.String if c in texts else pl.Int64).alias(c)
+        else write_constant(constants.get(c), pl.String if c in texts else pl.Int64, c)
         for c in columns
-    ).collect()
+    )
+    return taken.collect() if isinstance(taken, pl.LazyFrame) else taken
 
 
 def _pop_whole(imported: Imported, name: str) -> pl.DataFrame:

@@ -39,6 +39,11 @@ _ELEMENT_BYTES = {
     "double": 8, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1,
     "float8_e5m2fnuz": 1, "complexfloat": 8, "complexdouble": 16,
 }  # fmt: skip
+_ELEMENT = (
+    pl.col("dtype")
+    .str.to_lowercase()
+    .replace_strict(_ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
+)
 
 
 def build_tables(
@@ -52,7 +57,7 @@ def build_tables(
     base = _base_ns(header)
     # The code of a text is its place here, counted from 1.
     texts = unpack_columns(trace.texts()).with_row_index("code", offset=1)
-    trace.finish(base, _steps(texts, "annotation"), _steps(texts, "op"))
+    trace.finish(base, *_list_steps(texts))
     copies = texts.filter(pl.col("code").is_in(trace.copies())).rows()
     trace.write({code: _copy(pair) for code, pair in copies})
     facts = trace.facts()
@@ -190,12 +195,16 @@ def _base_ns(header: dict[str, Any]) -> int:
     return base if type(base) is int and 0 <= base < INT64_MAX // 2 else 0
 
 
-def _steps(texts: pl.DataFrame, layer: str) -> list[int]:
-    """Codes of the names that mark a step."""
+def _list_steps(texts: pl.DataFrame) -> tuple[list[int], list[int]]:
+    """Codes of the names that mark a step, as an annotation and as an operator."""
     likely = texts.filter(
         pl.col("text").str.starts_with("ProfilerStep") | pl.col("text").str.starts_with("Iteration")
+    ).rows()
+    annotations, ops = (
+        [code for code, text in likely if _STEP[layer].match(text)]
+        for layer in ("annotation", "op")
     )
-    return [code for code, text in likely.rows() if _STEP[layer].match(text)]
+    return annotations, ops
 
 
 def _copy(pair: str) -> tuple[str, str, str]:
@@ -245,22 +254,14 @@ def _collectives(trace: Trace, texts: pl.DataFrame) -> pl.DataFrame:
     )
     direct = found.filter(pl.col("device_op_id").is_not_null()).drop("host_op_id", "subtree_end_id")
     names = texts.filter(is_communication(pl.col("text"))).get_column("code").to_list()
-    bare = (
-        unpack_columns(trace.launches_of(names))
-        .join(direct, on="device_op_id", how="anti")
-        .sort("launch_id", "device_op_id")
-    )
-    inherited = _inherit(bare, found, direct.columns) if bare.height else direct.clear()
-    element = (
-        pl.col("dtype")
-        .str.to_lowercase()
-        .replace_strict(_ELEMENT_BYTES, default=None, return_dtype=pl.Int64)
-    )
+    launches = unpack_columns(trace.launches_of(names))
+    bare = launches.join(direct, on="device_op_id", how="anti")
+    inherited = [_inherit(bare, found, direct.columns)] if bare.height else []
     return (
-        pl.concat([direct, inherited])
+        pl.concat([direct, *inherited])
         .sort("device_op_id")
         .with_columns(
-            bytes_in=pl.col("elements_in") * element, bytes_out=pl.col("elements_out") * element
+            bytes_in=pl.col("elements_in") * _ELEMENT, bytes_out=pl.col("elements_out") * _ELEMENT
         )
     )
 
@@ -273,6 +274,7 @@ def _inherit(bare: pl.DataFrame, found: pl.DataFrame, columns: Sequence[str]) ->
         .filter(~pl.col("op").is_in(["wait", "init", "barrier_wait"]))
         .sort("host_op_id")
     )
+    bare = bare.sort("launch_id", "device_op_id")
     return (
         bare.join_asof(ops, left_on="launch_id", right_on="host_op_id", check_sortedness=False)
         .filter(pl.col("launch_id") < pl.col("subtree_end_id"))
