@@ -831,11 +831,11 @@ IMPORTERS = (
     Importer(
         name='server_log',
         label='Log of an inference server (vLLM, SGLang, TensorRT-LLM)',
-        strong=(b'(?:\\A|\\n)[^\\n]{0,120}INFO \\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\]', b'(?:\\A|\\n)\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\]\\n]{0,40}\\] (?:Prefill|Decode) batch', b'(?:\\A|\\n)[^\\n]{0,80}\\biter = \\d+,[^\\n]{0,200}host_step_time = '),
+        strong=(b'(?:\\A|\\n)[^\\n]{0,120}INFO (?:\\d{4}-)?\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\]', b'(?:\\A|\\n)\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\]\\n]{0,40}\\] (?:Prefill|Decode) batch', b'(?:\\A|\\n)[^\\n]{0,80}\\biter = \\d+,[^\\n]{0,200}host_step_time = '),
         weak=(),
         looks_like='lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.',
         suffixes=('.log', '.txt', '.out'),
-        version=7,
+        version=8,
         source='https://docs.vllm.ai/en/latest/usage/metrics.html',
     ),
     Importer(
@@ -1318,7 +1318,7 @@ LITERALS = {
     b'^FOLDER\\n(?:[^\\n]*\\n)*[^\\n]*(?:kernel|hip_api|memory_copy)_trace\\.csv ': b'_trace.csv ',
     b'^\\s*\\{\\s*"rocprofiler-sdk-tool"\\s*:': b'"rocprofiler-sdk-tool"',
     b'(?:\\A|\\n)[ \\t]*ROCPROFV3 (?:[\\w|. ]{1,200} )?SUMMARY:[ \\t]*\\r?\\n\\s*\\| *NAME +\\|': b'ROCPROFV3 ',
-    b'(?:\\A|\\n)[^\\n]{0,120}INFO \\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\]': b'INFO ',
+    b'(?:\\A|\\n)[^\\n]{0,120}INFO (?:\\d{4}-)?\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\n]{0,40}\\[\\w+\\.py:\\d+\\]': b'INFO ',
     b'(?:\\A|\\n)\\[\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d[^\\]\\n]{0,40}\\] (?:Prefill|Decode) batch': b' batch',
     b'(?:\\A|\\n)[^\\n]{0,80}\\biter = \\d+,[^\\n]{0,200}host_step_time = ': b'host_step_time = ',
     b'^\\s*\\{[^{}]{0,4000}"(?:total_output_tokens|request_throughput)"\\s*:\\s*[\\d.]': b'{',

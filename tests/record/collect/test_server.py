@@ -6,11 +6,12 @@ import gzip
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import sightline as sl
@@ -42,6 +43,7 @@ class Behavior:
         self.served = 0
         self.front = False  # its API server writes a trace, too
         self.writers: list[threading.Thread] = []
+        self.answered: Callable[[], None] = lambda: None
 
     def write(self, place: Path) -> None:
         """Trace by trace, each in two pieces: as a slow disk shows them."""
@@ -87,6 +89,7 @@ class Handler(BaseHTTPRequestHandler):
         """A streamed answer: a token at a time, then the usage."""
         own = self.behavior
         own.served += 1
+        own.answered()
         self.send_response(200)
         self.end_headers()
         for n in range(own.tokens):
@@ -240,6 +243,32 @@ def test_a_load_of_its_own_is_joined_with_traces_and_metrics(serving, tmp_path, 
     kinds = run.table("quality").get_column("kind").to_list()
     assert "rank_by_order" not in kinds
     assert "helper_process" in kinds  # the API server's own trace
+
+
+def test_what_the_servers_log_says_meanwhile_lies_beside_the_trace(serving, tmp_path, monkeypatch):
+    url, behavior = serving
+    behavior.version, behavior.model = "0.32.0", "tiny"
+    log = tmp_path / "serve.log"
+    line = (
+        "INFO {} [core.py:402] Iteration({}): 0 context requests, 0 context tokens, 2 generation "
+        "requests, 2 generation tokens, iteration elapsed time: 10.5 ms\n"
+    )
+    log.write_text(line.format("01-01 00:00:00", 0))
+
+    def answer() -> None:
+        with log.open("a") as file:
+            file.write(line.format(time.strftime("%m-%d %H:%M:%S"), behavior.served))
+
+    behavior.answered = answer
+    monkeypatch.chdir(tmp_path)
+    words = ("run", "--server", "vllm", url, "-o", "s", "--traces", behavior.folder)
+    outcome = sightline(*words, "--requests", "3", "--server-log", log)
+    assert outcome.code == 0, outcome.err
+    run = sl.open(str(tmp_path / "s.sightline"))
+    assert run.table("counters").filter(pl.col("metric") == "iteration_ms").height == 3
+    behavior.answered = lambda: None
+    outcome = sightline(*words[:-3], "t", *words[-2:], "--seconds", "0.1", "--server-log", log)
+    assert "no line of a step: start it with --enable-logging-iteration-details" in outcome.err
 
 
 def test_a_load_without_a_model_or_with_failures(serving, tmp_path):

@@ -182,6 +182,11 @@ def add_where(where: argparse._ArgumentGroup) -> None:
         help="folder that server writes its traces to, if sightline cannot tell",
     )
     where.add_argument(
+        "--server-log",
+        metavar="FILE",
+        help="that server's log: what it says meanwhile of load and steps is kept beside the trace",
+    )
+    where.add_argument(
         "--requests",
         type=int,
         metavar="N",

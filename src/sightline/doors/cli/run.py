@@ -423,12 +423,15 @@ def _server(args: argparse.Namespace) -> int:
     kind, url = args.server
     folder = make_folder(_folder_name(args, [kind]), join=args.join, chosen=args.output is not None)
     traces = Path(args.traces) if args.traces else None
+    log = Path(args.server_log) if args.server_log else None
     load = _make_load(args)
     seconds = args.seconds or (0.0 if load else server.SECONDS)
     steps = _read_active(args.steps)
     with hold_made(folder):
         try:
-            server.record_server(kind, url, folder, seconds, traces, _say, load=load, steps=steps)
+            server.record_server(
+                kind, url, folder, seconds, traces, _say, load=load, steps=steps, log=log
+            )
         except BaseException:
             remove_empty(folder)
             raise

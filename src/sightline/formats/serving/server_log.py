@@ -3,7 +3,7 @@
 vLLM's line of statistics and SGLang's of each batch become counters, called as the same server's
 /metrics calls them; so do the lines of each iteration (vLLM with enable_logging_iteration_details,
 TensorRT-LLM with print_iter_log): `iteration_ms`, whose source is the phase, and beside it how many
-prompts, tokens of prompts and running requests the iteration computed.
+prompts, tokens of prompts, running requests and tokens of these the iteration computed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ IMPORTER = Importer(
     name="server_log",
     label="Log of an inference server (vLLM, SGLang, TensorRT-LLM)",
     strong=(
-        rb"(?:\A|\n)[^\n]{0,120}INFO \d\d-\d\d \d\d:\d\d:\d\d[^\n]{0,40}\[\w+\.py:\d+\]",
+        rb"(?:\A|\n)[^\n]{0,120}INFO (?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d[^\n]{0,40}\[\w+\.py:\d+\]",
         rb"(?:\A|\n)\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]\n]{0,40}\] (?:Prefill|Decode) batch",
         rb"(?:\A|\n)[^\n]{0,80}\biter = \d+,[^\n]{0,200}host_step_time = ",
     ),
     weak=(),
     looks_like="lines such as Avg generation throughput: 48.4 tokens/s, or Decode batch.",
     suffixes=(".log", ".txt", ".out"),
-    version=7,
+    version=8,
     source="https://docs.vllm.ai/en/latest/usage/metrics.html",
 )
 
@@ -91,7 +91,7 @@ _OF_ALL = 5  # the first numbers of vLLM are in each line of any version
 _ITERATIONS = (
     re.compile(
         r"Iteration\(\d+\): (\d{1,9}) context requests, (\d{1,9}) context tokens, "
-        r"(\d{1,9}) generation requests, \d+ generation tokens, iteration elapsed time: "
+        r"(\d{1,9}) generation requests, (\d{1,9}) generation tokens, iteration elapsed time: "
         + _NUMBER
         + " ms"
     ),
@@ -250,22 +250,31 @@ def _read_line(line: str) -> Iterator[tuple[str, str | None, float, str]]:
             return
     for pattern, take in zip(_ITERATIONS, (_take_vllm, _take_trtllm), strict=True):
         if found := pattern.search(line):
-            contexts, tokens, generations, ms = take(found)
-            phase = "mixed" if contexts and generations else "prefill" if contexts else "decode"
+            contexts, tokens, generations, made, ms = take(found)
+            phase = _name_phase(contexts, generations)
             yield "iteration_ms", phase, ms, "ms"
             if tokens is not None:
                 yield "iteration_prompts", None, contexts, ""
                 yield "iteration_prompt_tokens", None, tokens, ""
                 yield "iteration_decodes", None, generations, ""
+                yield "iteration_decode_tokens", None, made, ""
 
 
-def _take_vllm(found: re.Match[str]) -> tuple[int, int | None, int, float]:
-    return int(found[1]), int(found[2]), int(found[3]), float(found[4])
+def _name_phase(contexts: int, generations: int) -> str:
+    """As timeline.engine_steps calls it."""
+    if contexts:
+        return "mixed" if generations else "prefill"
+    return "decode" if generations else "empty"
 
 
-def _take_trtllm(found: re.Match[str]) -> tuple[int, int | None, int, float]:
+def _take_vllm(found: re.Match[str]) -> tuple[int, int | None, int, int, float]:
+    return int(found[1]), int(found[2]), int(found[3]), int(found[4]), float(found[5])
+
+
+def _take_trtllm(found: re.Match[str]) -> tuple[int, int | None, int, int, float]:
     tokens = int(found["t"]) if found["t"] else None
-    return int(found["c"]), tokens, int(found["g"]), float(found["ms"])
+    made = int(found["g"])  # of its requests it says no more
+    return int(found["c"]), tokens, made, made, float(found["ms"])
 
 
 def _read_time(line: str) -> int | None:

@@ -39,6 +39,7 @@ from sightline.record.collect.server_api import (
     tell_waiting,
 )
 from sightline.record.collect.server_load import Load, send_load
+from sightline.record.collect.server_log import ServerLog, tells_load, tells_steps
 from sightline.record.inline.rank import make_host_mark
 
 KINDS = ("vllm", "sglang", "trtllm")
@@ -82,15 +83,18 @@ def record_server(
     patience: Patience = Patience(),
     load: Load | None = None,
     steps: int | None = None,
+    log: Path | None = None,
 ) -> list[Path]:
     """Profile a server for some seconds, or while a load is sent; the traces, in the run folder.
 
-    Beside them lie the client's log of that load and the server's metrics before and behind, where
-    it has them; both are kept, too, where no trace comes. With `steps` the server itself stops
-    after so many. An interrupt ends the recording early; one more leaves the traces to the server.
-    Raises RequestError for what cannot be done, InputError where the server does not play along.
+    Beside them lie the client's log of that load, the server's metrics before and behind, where
+    it has them, and what came into its `log`; they are kept, too, where no trace comes. With
+    `steps` the server itself stops after so many. An interrupt ends the recording early; one more
+    leaves the traces to the server. Raises RequestError for what cannot be done, InputError where
+    the server does not play along.
     """
     place = _traces(kind, url, folder, traces)
+    server_log = None if log is None else ServerLog(log)
     is_told = kind == "sglang" and traces is None  # where to write
     with hold_folder(folder) as held:
         body: dict[str, Any] = {"output_dir": str(place)} if is_told else {}
@@ -118,6 +122,8 @@ def record_server(
             raise
         finally:
             _write_metrics(held, before, began_ms, url)
+            if server_log is not None:
+                _write_log(held, server_log, kind, say)
         ranks = name_ranks([path.rpartition("/")[2] for path in found])
         copies = [
             _copy(place, opened, path, held, number, rank)
@@ -223,6 +229,20 @@ def _write_metrics(folder: Path, before: str | None, began_ms: int, url: str) ->
     if before is not None and after is not None:
         both = stamp_metrics(before, began_ms) + stamp_metrics(after, time.time_ns() // 10**6)
         (folder / "metrics.prom").write_text(both, encoding="utf-8")
+
+
+def _write_log(folder: Path, log: ServerLog, kind: str, say: Callable[[str], None]) -> None:
+    """What came into the server's log; what it lacks is said."""
+    try:
+        text = log.read()
+    except InputError as error:
+        say(f"{error.what}: {error.why}")
+        return
+    if tells_load(text):
+        (folder / "server.txt").write_text(text, encoding="utf-8")
+    if not tells_steps(text):
+        remedy = {"vllm": ": start it with --enable-logging-iteration-details"}.get(kind, "")
+        say(f"the server's log has no line of a step{remedy}")
 
 
 def _traces(kind: str, url: str, folder: Path, traces: Path | None) -> Path:

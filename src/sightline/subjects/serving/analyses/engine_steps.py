@@ -10,6 +10,8 @@ annotations       what vLLM, SGLang, TensorRT-LLM and ATOM write around a step: 
 Python functions  the function that an engine's loop calls once a step
 graph replays     CUDA or HIP graphs of a whole step
 kernel order      what repeats of the kernels; it may be a layer
+iteration log     a line of the server's log for each step: what it computed and how long it took.
+                  It is stamped to the second, so that starts and gaps are not known
 
 phase
 prefill, decode   prompts only, or one token more of each request
@@ -22,10 +24,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sightline.core.model.columns import RANK, duration, number, text, time
+from sightline.core.model.columns import RANK, conform_columns, duration, number, text, time
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
+from sightline.subjects.serving.logged_steps import LOG, list_logged_steps
 from sightline.timeline.engine_gaps import list_gaps
 from sightline.timeline.engine_steps import list_engine_steps
 from sightline.timeline.engine_work import measure_step_work
@@ -43,9 +46,9 @@ ANALYSIS = Analysis(
         number("decode_tokens", "tokens that it computed of those"),
         number("context_tokens", "tokens that its attention looked at"),
         number("slots", "requests that the replayed graph has room for"),
-        time("start_ns", "start: its first device operation, else its range"),
-        time("end_ns", "end: its last device operation, else its range"),
-        duration("duration_ns", "from start to end"),
+        time("start_ns", "start: its first device operation, else its range; null of a log"),
+        time("end_ns", "end: its last device operation, else its range; null of a log"),
+        duration("duration_ns", "from start to end, or as the log says"),
         time("host_start_ns", "start of the engine's range"),
         time("host_end_ns", "end of the engine's range"),
         duration("gap_ns", "between the end of the steps before and its start"),
@@ -71,12 +74,7 @@ def run(run: Run) -> pl.DataFrame:
     """One row per rank and step, in order of time. Raises MissingDataError where there is none."""
     steps = list_engine_steps(run)
     if steps.is_empty():
-        raise MissingDataError(
-            "no engine's steps were found",
-            why="the recording has no annotation of an inference engine, and no name of one",
-            hint="vLLM, SGLang and TensorRT-LLM annotate their steps where their own profiler is "
-            "switched on:  sightline run --server vllm URL",
-        )
+        return _list_logged(run)
     known = steps.join(list_gaps(run), on=["rank", "step"], maintain_order="left")
     known = known.join(
         measure_step_work(run), on=["rank", "step"], how="left", maintain_order="left"
@@ -85,3 +83,19 @@ def run(run: Run) -> pl.DataFrame:
         duration_ns=pl.col("end_ns") - pl.col("start_ns"),
         context_tokens=pl.col("prefill_context") + pl.col("decode_context"),
     ).select(column.name for column in ANALYSIS.columns)
+
+
+def _list_logged(run: Run) -> pl.DataFrame:
+    """The steps that a server's log tells. Raises MissingDataError where it tells none."""
+    logged = list_logged_steps(run) if run.rows("counters") else pl.DataFrame()
+    if logged.is_empty():
+        raise MissingDataError(
+            "no engine's steps were found",
+            why="the recording has no annotation of an inference engine, and no name of one",
+            hint="vLLM, SGLang and TensorRT-LLM annotate their steps where their own profiler is "
+            "switched on:  sightline run --server vllm URL\nWithout a profiler, vLLM's log has a "
+            "line for each with --enable-logging-iteration-details, TensorRT-LLM's with "
+            "print_iter_log.",
+        )
+    known = logged.with_columns(rank=0, source=pl.lit(LOG), confidence=pl.lit("high"))
+    return conform_columns(known, ANALYSIS.columns)

@@ -14,6 +14,7 @@ import polars as pl
 
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
+from sightline.subjects.serving.logged_steps import list_logged_steps
 from sightline.timeline.engine_steps import list_engine_steps
 
 # A step of so many times the median is a compilation or a pause, not what such steps cost (ours:
@@ -77,22 +78,13 @@ def list_batches(run: Run) -> pl.DataFrame:
 
 
 def _read_iterations(run: Run) -> pl.DataFrame:
-    """The iterations of a server's log; what one line says stands at one place of each metric."""
-    counters = run.table("counters", ["metric", "value"])
-    metric = counters.get_column("metric").cast(pl.String)
-    columns = {}
-    for name, column in (
-        ("iteration_prompt_tokens", "prompt_tokens"),
-        ("iteration_prompts", "prompts"),
-        ("iteration_decodes", "decodes"),
-        ("iteration_ms", "ns"),
-    ):
-        columns[column] = counters.filter(metric == name).get_column("value")
-    if len({column.len() for column in columns.values()}) > 1:
-        return pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64))
-    whole = ("prompt_tokens", "prompts", "decodes")
-    return pl.DataFrame(columns).select(
-        *(pl.col(name).cast(pl.Int64) for name in whole), ns=pl.col("ns") * 1e6
+    """The iterations of a server's log that say what they computed."""
+    steps = list_logged_steps(run).drop_nulls("prefill_tokens")
+    return steps.select(
+        prompt_tokens="prefill_tokens",
+        prompts="prefill_requests",
+        decodes="decode_requests",
+        ns=pl.col("duration_ns").cast(pl.Float64),
     )
 
 
