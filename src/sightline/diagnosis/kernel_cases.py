@@ -14,6 +14,8 @@ from sightline.errors import MissingDataError
 from sightline.roofline.amd_kernels import AmdKernel, load_amd_kernels
 from sightline.roofline.facts import Facts, load_facts
 
+_FULL = "--set full"
+
 
 def load_cases(
     run: Run,
@@ -41,7 +43,7 @@ def load_cases(
         raise MissingDataError(
             "the kernels could not be checked",
             why="the report lacks the metrics",
-            hint=f"Record with  ncu {record}  (or --set full).",
+            hint=f"Record with  ncu {record}" + ("  (or --set full)." if record != _FULL else ""),
         )
     return _make_cases(run, every, opcodes)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.profiled import DRAM, L1, L2, MEMORY, SM, profiled
+from support.profiled import DRAM, L1, L2, LATENCY, MEMORY, SM, STALL, profiled
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-atomics"
@@ -60,6 +60,43 @@ def test_shared_memory(tmp_path: Path) -> None:
         evidence=["600 warp-wide atomic operations keep shared memory busy for 72.0 %"],
         fix="one atomic operation a block",
     )
+
+
+TEX = "lts__t_requests_srcunit_tex{}.sum"
+QUEUED = {
+    TEX.format(""): 1000.0,
+    TEX.format("_op_red"): 700.0,
+    TEX.format("_op_atom_dot_cas"): 100.0,
+    LATENCY: 100.0,
+    STALL.format("lg_throttle"): 50.0,
+    STALL.format("long_scoreboard"): 20.0,
+}
+
+
+def test_requests_to_the_l2_that_are_atomics(tmp_path: Path) -> None:
+    """No unit of the atomics was counted, and no line: 800 of 1,000 requests, 70 of 100 cycles."""
+    assert_speaks(
+        profiled(tmp_path, UNITS | COUNTED | QUEUED),
+        RULE,
+        cost_ns=7000,
+        gain_ns=7000,
+        evidence=["80.0 % of all requests to the L2", "wait for global memory 70.0 % of the time"],
+        fix="one atomic operation a block",
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {TEX.format("_op_red"): 300.0},
+        {STALL.format("lg_throttle"): 20.0},
+        {SM: 70.0},
+        {OPCODES: (1000.0, {"LDG.E": 500})},
+    ],
+    ids=["few requests", "other waits", "a busy unit", "no atomics"],
+)
+def test_requests_that_do_not_hold_the_kernel(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert_silent(profiled(tmp_path, UNITS | COUNTED | QUEUED | change), RULE)
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,22 @@ def test_loads_of_one_byte_a_thread(tmp_path: Path, sectors: float, is_narrow: b
     (found,) = answers(profiled(tmp_path, metrics), RULE)
     assert ("a thread loads 1 byte at once" in found.summary) is is_narrow
     assert ("uchar4" in (found.fix or "")) is is_narrow
+
+
+@pytest.mark.parametrize(
+    ("loads", "waves", "speaks"), [(2, 4.7, True), (40, 4.7, False), (2, 1.0, False)]
+)
+def test_a_thread_that_loads_two_values_and_ends(
+    tmp_path: Path, loads: int, waves: float, speaks: bool
+) -> None:
+    """4,096 blocks of eight warps: each starts, waits for its two loads, and ends."""
+    opcodes = {"LDG.E": 4096 * 8 * loads, "FADD": 4096 * 80}
+    counted = {
+        "sass__inst_executed_per_opcode_with_modifier_all": (sum(opcodes.values()), opcodes),
+        "launch__waves_per_multiprocessor": waves,
+    }
+    waits = {LATENCY: 10.0, STALL.format("long_scoreboard"): 4.0, ISSUE: 0.3, SM: 30.0}
+    (found,) = answers(profiled(tmp_path, waits | counted, blocks=4096), RULE)
+    assert ("a thread loads 2 values and ends" in found.summary) is speaks
+    assert found.fix.startswith("give each thread several items") is speaks
+    assert "coalesce the loads" in found.fix

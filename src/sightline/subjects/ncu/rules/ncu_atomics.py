@@ -17,8 +17,9 @@ Threshold
     other unit (Speed of Light: from 60 % on a unit is well utilized); of a slice its atomic unit
     alone, or all of it where that unit is half of it or more (ours). Where nobody counted that:
     atomics are executed, no unit is at 60 %, and the line with most samples is an atomic
-    operation. Estimate, global: without the waits, the kernel is as long as the busiest other unit
-    needs.
+    operation; or half of the L2's requests are atomics, and warps wait for global memory half of
+    the time (ours). Estimate, global: without the waits, the kernel is as long as the busiest other
+    unit needs.
 
 Fix
     Add up in registers (by warp) and in shared memory (by block), and have one atomic operation a
@@ -41,6 +42,7 @@ from sightline.core.units import format_count, format_pct
 from sightline.diagnosis.kernel_bounds import L1, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit, relieve
 from sightline.diagnosis.profiled import judge_kernels
+from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.roofline.facts import TIME
 from sightline.roofline.placement import LATENCY_PCT
 
@@ -54,6 +56,16 @@ _SLICES = "lts__d_atomic_input_cycles_active.{}.pct_of_peak_sustained_elapsed"
 # that their unit, counted alone, is at half of its peak where the slice is full.
 _SLICE = "lts__throughput.max.pct_of_peak_sustained_elapsed"
 _SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum.pct_of_peak_sustained_elapsed"
+_REQUESTS = "lts__t_requests_srcunit_tex.sum"
+# Those without and with a result, of sums and the like, and of compare and swap.
+_OF_ATOMICS = tuple(
+    f"lts__t_requests_srcunit_tex_op_{op}.sum" for op in ("red", "atom_dot_alu", "atom_dot_cas")
+)
+_FOR_MEMORY = tuple(
+    f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+    for reason in ("lg_throttle", "long_scoreboard")
+)
+_HALF_PCT = 50.0
 # CUDA's functions, the classes of libcu++, Triton's and Numba's.
 _CALL = re.compile(r"\batomic\w*|\bred\.|\batom\.", re.IGNORECASE)
 
@@ -90,17 +102,35 @@ def _hit(case: Case) -> Hit | None:
             f"{format_pct(shared)} of the time",
             "shared memory",
         )
-    line = case.hot_line
-    if not everywhere or not case.waits or line is None or not _CALL.search(line.text or ""):
+    if not everywhere or not case.waits:
         return None
-    return Hit(
-        case,
-        min(line.share_pct, case.headroom),
-        None,
-        f"{_count(everywhere)}atomic operations, at the line where {format_pct(line.share_pct)} of "
-        "the samples wait",
-        "shared memory" if of_shared > everywhere / 2 else "global memory",
-    )
+    line = case.hot_line
+    if line is not None and _CALL.search(line.text or ""):
+        where = "shared memory" if of_shared > everywhere / 2 else "global memory"
+        waits, text = line.share_pct, f"at the line where {format_pct(line.share_pct)} of the"
+        text += " samples wait"
+    elif (queued := _measure_queue(case)) is not None:
+        where, (waits, asked) = "global memory", queued
+        text = f"{format_pct(asked)} of all requests to the L2, and warps wait for global memory "
+        text += f"{format_pct(waits)} of the time"
+    else:
+        return None
+    evidence = f"{_count(everywhere)}atomic operations, {text}"
+    return Hit(case, min(waits, case.headroom), None, evidence, where)
+
+
+def _measure_queue(case: Case) -> tuple[float, float] | None:
+    """How long warps wait for global memory, %, and which part of the L2's requests are atomics, %.
+
+    None where either is less than half. Loads wait in the same queue as atomics, behind them.
+    """
+    asked, latency = case.get(_REQUESTS), case.get(WARP_LATENCY)
+    if not asked or not latency:
+        return None
+    reds, *others = (case.get(name) or 0.0 for name in _OF_ATOMICS)
+    share = 100 * (reds + sum(others)) / asked
+    waits = 100 * sum(case.get(name) or 0.0 for name in _FOR_MEMORY) / latency
+    return (min(waits, 100.0), min(share, 100.0)) if min(share, waits) >= _HALF_PCT else None
 
 
 def _count(instructions: float) -> str:
@@ -111,6 +141,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(*(_SLICES.format(which) for which in ("max", "avg")), _SLICE, _SHARED, TIME),
+    more=(_REQUESTS, *_OF_ATOMICS, *_FOR_MEMORY, WARP_LATENCY),
     record="--set full",
     fix="add up in registers and shared memory first and have one atomic operation a block, or "
     "spread it over several copies that are added at the end",

@@ -28,18 +28,19 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_pct, format_several
-from sightline.diagnosis.kernel_bounds import Case
+from sightline.diagnosis.kernel_bounds import WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import make_findings
 from sightline.diagnosis.stall_advice import WARP_LATENCY, advise_on_stall
+from sightline.roofline.launch import count_warps
 from sightline.subjects.ncu._loads import REQUESTS, SECTORS, USED_BYTES, WHOLE_SECTOR
 
 _FOR_LOADS = "long_scoreboard"
@@ -47,6 +48,14 @@ _WIDEN = (
     "load and store 4 to 16 bytes a thread (uchar4, uint4) and work on all of them: as many "
     "instructions then carry so many times the data, and more of it is under way"
 )
+
+_TAKE_MORE = (
+    "give each thread several items (a grid-stride loop over one wave of blocks, loads of float4): "
+    "more loads are then under way, and fewer blocks start, reduce and end"
+)
+# A thread that loads so few values and ends, in more than a wave of blocks (ours: an element of
+# each of two arrays).
+_FEW_LOADS, _MANY_WAVES = 2, 1.5
 
 RULE = Rule("ncu-stall", "Warp stalls", explains=("ncu-issue-slots",))
 ISSUE = 0.8
@@ -61,14 +70,17 @@ _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel name and reason."""
     every = load_cases(
-        run, (WARP_LATENCY,), "--section WarpStateStats", (REQUESTS, SECTORS, USED_BYTES)
+        run,
+        (WARP_LATENCY,),
+        "--section WarpStateStats",
+        (REQUESTS, SECTORS, USED_BYTES, WAVES_PER_SM),
     )
     if not every:
         return
     by_id = {c.kernel_id: c for c in every}
     places = _places(run) if run.rows("pc_samples") else {}
     issue = {c.kernel_id: c for c in load_cases(run, (_ISSUE,), "--section SchedulerStats")}
-    narrow = _find_narrow(every)
+    narrow, few = _find_narrow(every), _find_few_loads(every)
     hits = []
     stalls = run.ask("stalls").filter(
         (pl.col("family") == "counters")
@@ -90,6 +102,8 @@ def check(run: Run) -> Iterator[Finding]:
             evidence += f"; most at {place}"
         if reason == _FOR_LOADS and kernel in narrow:
             evidence += f"; a thread loads {format_several(narrow[kernel], 'byte')} at once"
+        elif reason == _FOR_LOADS and kernel in few:
+            evidence += f"; a thread loads {format_several(few[kernel], 'value')} and ends"
         estimate = min(row["share_pct"], case.headroom, 100 * (1 - active))
         hits.append(Hit(case, estimate, None, evidence, reason, is_symptom=True))
     yield from make_findings(
@@ -97,13 +111,30 @@ def check(run: Run) -> Iterator[Finding]:
         hits,
         every,
         lambda h: f"Warps wait {advise_on_stall(h.subject)[0]}: {h.evidence}.",
-        lambda h: (
-            _WIDEN
-            if h.subject == _FOR_LOADS and h.case.kernel_id in narrow
-            else advise_on_stall(h.subject)[1]
-        ),
+        lambda h: _advise(h, narrow, few),
         "sightline stats stalls AFTER: a smaller share of this reason",
     )
+
+
+def _advise(hit: Hit, narrow: Mapping[int, int], few: Mapping[int, int]) -> str:
+    usual = advise_on_stall(hit.subject)[1]
+    if hit.subject != _FOR_LOADS:
+        return usual
+    if hit.case.kernel_id in narrow:
+        return _WIDEN
+    return f"{_TAKE_MORE}; {usual}" if hit.case.kernel_id in few else usual
+
+
+def _find_few_loads(cases: Sequence[Case]) -> dict[int, int]:
+    """The kernels whose threads load a value or two and end, wave by wave, and how many."""
+    found = {}
+    for case in cases:
+        warps, loads = count_warps(case.facts), case.count_opcodes("LDG")
+        if not warps or not loads or (case.get(WAVES_PER_SM) or 0.0) < _MANY_WAVES:
+            continue
+        if (each := round(loads / warps)) <= _FEW_LOADS:
+            found[case.kernel_id] = max(1, each)
+    return found
 
 
 def _find_narrow(cases: Sequence[Case]) -> dict[int, int]:
