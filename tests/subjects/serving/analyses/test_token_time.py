@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 import sightline
 from sightline.errors import MissingDataError
-from support.traces import call, host, kernel, launch, opened
+from support.traces import call, host, kernel, launch, opened, write
 from synth_serving.causes import CAUSES, prefill_long_prompts
 from synth_serving.kineto import write_client, write_trace
 
@@ -61,6 +62,27 @@ def test_requests_of_a_client_sum_to_what_it_measured(tmp_path: Path) -> None:
     assert (first == rows["ttft_ns"]).all()
     assert (rest == rows["rest_ns"]).all()
     assert (rows["delivery_ns"] + rows["ttft_delivery_ns"]).sum() < 0.02 * rows["rest_ns"].sum()
+
+
+def test_a_first_request_waits_for_the_first_step(tmp_path: Path) -> None:
+    """By hand: sent at 0, a step of 40 ms from 60 on, tokens at 101 and 161 ms."""
+    names = ("execute_context_1(16)_generation_0(0)", "execute_context_0(0)_generation_1(1)")
+    base_s, ms = 1_000, 1_000
+    events = [
+        host("user_annotation", names[0], base_s * 10**6 + 60 * ms, 40 * ms),
+        host("user_annotation", names[1], base_s * 10**6 + 120 * ms, 40 * ms),
+    ]
+    client = [{"i": 0, "start": 1_000.0, "n": 2, "ttft": 0.101, "itl": [0.06], "end": 1_000.161}]
+    (tmp_path / "client.json").write_text(json.dumps(client))
+    run = sightline.open(str(write(tmp_path, events)), str(tmp_path / "client.json"))
+    (row,) = run.ask("request_time").to_dicts()
+    in_ms = {name: round(row[f"ttft_{name}_ns"] / 1e6, 3) for name in
+             ("own_step", "other_steps", "scheduling", "before_steps", "delivery")}  # fmt: skip
+    assert in_ms == {
+        "own_step": 40.0, "other_steps": 0.0, "scheduling": 1.0, "before_steps": 60.0,
+        "delivery": 0.0,
+    }  # fmt: skip
+    assert row["delivery_ns"] == 1_000_000
 
 
 def test_without_numbers_of_requests(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ part
 queue and other steps   steps before the one that made the first token: of others, or own chunks
 own step                the step that made the first token
 scheduling              between steps
-delivery                neither: the network, the API server, the client
+before the first step   the API server and the engine begin, or work that was not recorded
+delivery                none of these: the network, the API server, the client
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ PARTS = {
     "queue and other steps": "ttft_other_steps_ns",
     "own step": "ttft_own_step_ns",
     "scheduling": "ttft_scheduling_ns",
+    "before the first step": "ttft_before_steps_ns",
     "delivery": "ttft_delivery_ns",
 }
 

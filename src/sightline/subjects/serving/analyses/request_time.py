@@ -5,8 +5,10 @@ engine's steps say what ran meanwhile. The parts of the time to the first token,
 sum to what the client measured, to the nanosecond. The step that made the first token is the last
 one with prompts that ended before the client had it.
 
-What lies outside of all steps and gaps is delivery: the network, the API server's work, and the
-client's own.
+What lies before the first step that was recorded is waiting for it: the API server reads and
+splits the prompt, the engine starts, and steps of before the recording may have run. What else
+lies outside of all steps and gaps is delivery: the network, the API server's work, and the client's
+own.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from sightline.errors import MissingDataError
 from sightline.timeline.engine_gaps import list_gaps, list_request_spans
 from sightline.timeline.engine_steps import DECODE, EMPTY
 
-_FIRST = ("ttft_own_step_ns", "ttft_other_steps_ns", "ttft_scheduling_ns", "ttft_delivery_ns")
+_FIRST = (
+    *("ttft_own_step_ns", "ttft_other_steps_ns", "ttft_scheduling_ns"),
+    *("ttft_before_steps_ns", "ttft_delivery_ns"),
+)
 _REST = ("decode_steps_ns", "prompt_steps_ns", "scheduling_ns", "delivery_ns")
 
 ANALYSIS = Analysis(
@@ -37,7 +42,8 @@ ANALYSIS = Analysis(
         duration("ttft_own_step_ns", "of that: the step that made its first token"),
         duration("ttft_other_steps_ns", "of that: steps before it"),
         duration("ttft_scheduling_ns", "of that: between steps"),
-        duration("ttft_delivery_ns", "of that: neither, mostly before and after all steps"),
+        duration("ttft_before_steps_ns", "of that: before the first step that was recorded"),
+        duration("ttft_delivery_ns", "of that: none of these, mostly behind the step"),
         duration("rest_ns", "from its first token to its last one"),
         duration("decode_steps_ns", "of that: steps that only decode"),
         duration("prompt_steps_ns", "of that: steps that compute prompts, too"),
@@ -45,7 +51,7 @@ ANALYSIS = Analysis(
         duration("delivery_ns", "of that: neither"),
     ),
     needs=("served_requests",),
-    notes=("Four parts sum to ttft_ns, the other four to rest_ns.",),
+    notes=("Five parts sum to ttft_ns, the other four to rest_ns.",),
     worst="ttft_ns",
 )
 
@@ -72,6 +78,8 @@ def run(run: Run) -> pl.DataFrame:
     )
     asked = asked.hstack(own)
     spans = _list_spans(run, steps, rank)
+    begin, sent = steps.get_column("start_ns").min(), asked.get_column("start_ns").min()
+    spans["before"] = pl.DataFrame({"start_ns": [min(begin, sent)], "end_ns": [begin]})  # type: ignore[type-var]
     cover = {
         name: measure_cover_between(asked, "start_ns", "first_ns", frame, [])
         for name, frame in spans.items()
@@ -86,6 +94,7 @@ def run(run: Run) -> pl.DataFrame:
     first = asked.with_columns(
         ttft_own_step_ns=pl.min_horizontal(in_own.clip(lower_bound=0).fill_null(0), all_steps),
         ttft_scheduling_ns=pl.lit(cover["gap"]),
+        ttft_before_steps_ns=pl.lit(cover["before"]),
     ).with_columns(ttft_other_steps_ns=all_steps - pl.col("ttft_own_step_ns"))
     rest = first.with_columns(
         rest_ns=pl.col("end_ns") - pl.col("first_ns"),
