@@ -41,6 +41,25 @@ def test_silence(tmp_path: Path, change: dict[str, float]) -> None:
     assert_silent(profiled(tmp_path, METRICS | change), RULE)
 
 
+def test_instructions_that_are_issued_nearly_all_the_time(tmp_path: Path) -> None:
+    """No pipe is as busy as the slots: what stands between the kernel and its end is their number.
+
+    Loads of bytes beside it shorten waits at most.
+    """
+    issue, xu = f"sm__issue_active.{ENDING}", f"sm__inst_executed_pipe_xu.{ENDING}"
+    busy = {SM: 85.9, MEMORY: 51.0, issue: 85.9, xu: 73.5, TENSOR: 5.0}
+    run = profiled(tmp_path, METRICS | busy)
+    assert_speaks(
+        run,
+        RULE,
+        cost_ns=0,
+        gain_ns=0,
+        evidence=["The SM is the busiest unit, at 85.9 %", "instruction issue, at 85.9 %"],
+        fix="fewer instructions for the same result",
+    )
+    assert_silent(profiled(tmp_path / "pipe", METRICS | busy | {xu: 86.0}), RULE)
+
+
 def test_not_recorded(tmp_path: Path) -> None:
     assert_abstains(profiled(tmp_path, {}), RULE, "--section SpeedOfLight")
 

@@ -1,7 +1,8 @@
 """What a kernel is bound by, where a unit is busy but not at its limit.
 
 Symptom
-    A unit at 60 to 80 % of its peak; the L1 above it, where its hit rate was not measured.
+    A unit at 60 to 80 % of its peak; the L1 above it, where its hit rate was not measured, and the
+    SM where it issues instructions nearly all the time and no pipe is as busy.
 
 Why it hurts
     It need not: such a kernel is nearer to its unit's limit than to waiting. More warps, fewer
@@ -55,10 +56,13 @@ def _hit(case: Case) -> Hit | None:
     now = case.busiest
     if now is None or case.light is None or now.pct < LATENCY_PCT:
         return None
-    if case.light >= LIMIT_PCT and not (now.unit == L1 and case.get(_HITS) is None):
-        return None  # others say it, and of the L1 what its accesses are
-    text = f"{now.unit} is the busiest unit, at {format_pct(now.pct)} of its peak"
     part = _find_busiest_part(case) if now.unit == SM else None
+    if case.light >= LIMIT_PCT and not (
+        (now.unit == L1 and case.get(_HITS) is None)
+        or (part == ISSUE and (case.use(ISSUE) or 0.0) >= LIMIT_PCT)
+    ):
+        return None  # others say it: of the SM which pipe, and of the L1 what its accesses are
+    text = f"{now.unit} is the busiest unit, at {format_pct(now.pct)} of its peak"
     if part is not None:
         text += f": {name_unit(part)}, at {format_pct(case.use(part) or 0.0)}"
     asked = case.get(_REQUESTS) if now.unit == L1 else None
