@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from sightline.testing import open_rows
 from support.memory_rules import assert_finds
-from support.rules import assert_silent
+from support.rules import answers, assert_silent
 from support.snapshots import alloc, frames, free, opened, snapshot
 
+MIB = 1 << 20
 MAKE, HEAD = frames("m.py:1:__init__"), frames("h.py:2:forward")
 
 
@@ -27,6 +31,27 @@ def test_a_spike_in_every_step(tmp_path: Path) -> None:
         evidence=["forward (h.py:2)", "20.0 %", "1.000 kB, without this tensor 800 B"],
         fix="in chunks",
     )
+
+
+@pytest.mark.parametrize(("size", "speaks"), [(46 * MIB, False), (7 * 1024 * MIB, True)])
+def test_the_buffer_of_a_program_without_tensors(tmp_path: Path, size: int, speaks: bool) -> None:
+    """A picture of a C++ program: of 8 GiB it matters to nobody, unless it takes most of them."""
+    run = open_rows(
+        tmp_path,
+        device_ops=[{"start_ns": 0, "end_ns": 100, "name": "render(float *)"}],
+        host_ops=[{"start_ns": 0, "end_ns": 1, "layer": "runtime", "name": "cudaMalloc"}],
+        devices=[{"device_id": 0, "vendor": "nvidia", "memory_bytes": 8 * 1024 * MIB}],
+        memory_events=[
+            {"time_ns": 1, "device_id": 0, "action": "alloc", "address": 64, "bytes": size},
+            {"time_ns": 90, "device_id": 0, "action": "free", "address": 64, "bytes": size},
+        ],
+    )
+    if not speaks:
+        assert_silent(run, "peak-set-by-one-tensor")
+        return
+    (found,) = [f for f in answers(run, "peak-set-by-one-tensor") if not f.abstained]
+    assert found.title == "One block sets the peak"
+    assert "tensor" not in " ".join((found.summary, found.fix, *found.evidence))
 
 
 def test_a_small_spike(tmp_path: Path) -> None:

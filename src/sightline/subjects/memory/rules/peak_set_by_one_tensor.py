@@ -14,6 +14,9 @@ Evidence
 Threshold
     A peak that is 15 % lower without it (ours).
 
+    Programs without tensors, whose largest buffer is what they compute on, are asked only where
+    memory is short.
+
 Fix
     Compute it in pieces: logits and loss over chunks of the sequence, attention without its matrix
     (scaled_dot_product_attention), in-place or fused operations, a lower precision, freeing it
@@ -51,16 +54,29 @@ from sightline.subjects.memory.rules._shared import (
     write_share,
 )
 from sightline.subjects.memory.tensor_kinds import add_places, classify_blocks
+from sightline.timeline.world import read_world
 
 RULE = Rule("peak-set-by-one-tensor", "One tensor sets the peak")
 LEAST_PCT = 15.0
 _ALWAYS_THERE = ("parameter", "gradient", "optimizer state")
+_HAVE_TENSORS = ("pytorch", "jax", "vllm", "sglang", "tensorrt")
+_TENSOR = (
+    "compute it in chunks, or with an operation that never holds it whole (fused linear cross "
+    "entropy, scaled_dot_product_attention); free it before the next"
+)
+_BLOCK = (
+    "compute it in pieces, in a narrower type or in place, or free it before the next large one "
+    "is allocated"
+)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding for each device."""
+    has_tensors = read_world(run).framework in _HAVE_TENSORS
     for peak in find_device_peaks(run).iter_rows(named=True):
         whole = peak["allocated_bytes"]
+        if peak["has_room"] and not has_tensors:
+            continue
         if 100 * (peak["largest_bytes"] or 0) < LEAST_PCT * whole:
             continue
         followed = follow_allocations(run)
@@ -89,18 +105,19 @@ def check(run: Run) -> Iterator[Finding]:
             f"{write_share(block['bytes'], whole)} of the peak of {name_device(peak)}.",
             Evidence(
                 [
-                    f"the peak is {format_bytes(whole)}, without this tensor {format_bytes(after)}",
+                    f"the peak is {format_bytes(whole)}, without this "
+                    f"{'tensor' if has_tensors else 'block'} {format_bytes(after)}",
                     f"it holds: {block['kind']} ({block['confidence']} confidence)",
                 ],
                 where=locate_device(peak),
             ),
             Advice(
-                fix="compute it in chunks, or with an operation that never holds it whole (fused "
-                "linear cross entropy, scaled_dot_product_attention); free it before the next",
+                fix=_TENSOR if has_tensors else _BLOCK,
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
-                cause="a single large tensor is alive at the highest moment",
-                sources=("Liger Kernel (2024): fused linear cross entropy",),
+                cause="a single large block is alive at the highest moment",
+                sources=("Liger Kernel (2024): fused linear cross entropy",) if has_tensors else (),
             ),
+            title=RULE.title if has_tensors else "One block sets the peak",
             severity=grade_by_room(peak),
             price=price_part(block["bytes"], gain, whole, "bytes"),
             method="all events gone through again without this tensor, in every step",
