@@ -179,6 +179,18 @@ def test_halves_of_characters_are_replaced(tmp_path: Path) -> None:
     assert run.table("metric_limits").item(0, "cluster") == "?"
 
 
+def test_a_job_without_what_it_used_says_so(tmp_path: Path) -> None:
+    """cc-lib's schema asks for statistics: damage renames them; a job that runs has none yet."""
+    path = tmp_path / "job.json"
+    for change, said in (({}, False), ({"statistics": {}}, True), ({"jobState": "running"}, False)):
+        state = {"duration": 600, "jobState": "completed", **change}
+        if "jobState" in change:
+            state["statistics"] = {}
+        path.write_text(json.dumps({**META, **state}))
+        kinds = open_path(path).table("quality")["kind"].to_list()
+        assert ("no_statistics" in kinds) is said
+
+
 def test_a_cluster_without_a_name(tmp_path: Path) -> None:
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps({"metricConfig": CLUSTER["metricConfig"]}))

@@ -212,6 +212,7 @@ def test_a_rule_of_jobs_reads_it_by_the_names_of_clusters(tmp_path: Path) -> Non
     [
         (TABLE, "|   706.5689 |          0 |", "|   706.5689 "),
         (TABLE, "| HWThread 0 | HWThread 1 |\n+----------------------------+", "| HWThread 0 |\n+"),
+        (TABLE, "|           Metric           | HWThread 0 | HWThread 1 |", "|      "),
         (TABLE, "5305266000", "53o5266000"),
         (REGIONS, "INSTR_RETIRED_ANY,FIXC0,5\n", ""),
         (REGIONS, "FIXC0,103637", "FIXC0"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -218,3 +219,40 @@ def test_sms_that_nobody_states(tmp_path):
     run = opened(tmp_path, report([Kernel(grid=(8, 1, 1), metrics=LAUNCHED)], device=None))
     for name in ("ncu-small-grid", "ncu-tail-effect"):
         assert_abstains(run, name, "does not say how many SMs it has")
+
+
+def test_metrics_of_pascal_by_their_older_names(tmp_path: Path) -> None:
+    """Nsight Compute until 2019.5: what it could not count is no number, and stays unknown."""
+    older = {
+        "gpu__time_duration": 159_000.0,
+        "sm__sol_pct": float("nan"),
+        "gpu__compute_memory_sol_pct": 3.08,
+        "sm__active_warps_avg_per_active_cycle_pct": 3.12,
+        "smsp__warp_cycles_per_issue_stall_no_instructions": 3.09,
+    }
+    run = opened(tmp_path, report([Kernel(metrics=older)]))
+    assert run.table("profiled_kernels")["duration_ns"].to_list() == [159_000]
+    named = dict(run.table("kernel_metrics").select("metric", "value").rows())
+    assert named["gpu__compute_memory_sol_pct"] == 3.08  # as the report has it, too
+    assert named["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"] == 3.08
+    assert named["sm__warps_active.avg.pct_of_peak_sustained_active"] == 3.12
+    assert named["smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio"] == 3.09
+    assert "sm__throughput.avg.pct_of_peak_sustained_elapsed" not in named
+
+
+@pytest.mark.parametrize(
+    ("grid", "count", "blocks"),
+    [
+        ((640, 320, 1), 200.0, (20, 10, 1)),  # in threads
+        ((20, 10, 1), 200.0, (20, 10, 1)),
+        ((640, 320, 1), 7.0, (640, 320, 1)),  # neither: as it is written
+        ((640, 320, 1), None, (640, 320, 1)),
+    ],
+)
+def test_a_grid_that_is_written_in_threads(
+    tmp_path: Path, grid: tuple[int, int, int], count: float | None, blocks: tuple[int, int, int]
+) -> None:
+    metrics = {} if count is None else {"launch__grid_size": count}
+    kernel = Kernel(grid=grid, block=(32, 32, 1), metrics=metrics)
+    rows = opened(tmp_path, report([kernel])).table("profiled_kernels")
+    assert rows.select("grid_x", "grid_y", "grid_z").row(0) == blocks

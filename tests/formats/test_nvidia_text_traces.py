@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+
 import sightline
 
 GPU = """\
@@ -113,6 +115,15 @@ def test_traces_of_nsys_with_empty_cells(tmp_path: Path) -> None:
     ]
     (call,) = run.table("host_ops").rows(named=True)
     assert ops["launch_id"].to_list() == [None, call["host_op_id"]]
+
+
+def test_two_rows_in_one_line_are_no_name(tmp_path: Path) -> None:
+    """The first is lost with the second, and both are said."""
+    joined = NSYS.replace("[CUDA memcpy HtoD]\n", "[CUDA memcpy HtoD]")
+    assert joined != NSYS
+    run = open_text(tmp_path, joined)
+    assert "[CUDA memcpy HtoD]" not in "".join(run.table("device_ops")["name"].to_list())
+    assert run.table("quality").filter(pl.col("count") > 0).height
 
 
 def test_the_last_of_several_traces(tmp_path: Path) -> None:

@@ -175,6 +175,18 @@ def write_second_program(folder: Path, later_ns: int) -> None:
         table.write_csv(folder / f"{PID + 7}_{kind}.csv", quote_style="non_numeric")
 
 
+def test_counters_of_an_agent_without_a_number(tmp_path: Path) -> None:
+    """Of which GPU they are is unknown, so that they are left out, and counted."""
+    path = tmp_path / "4242_counter_collection.csv"
+    names = "Correlation_Id,Dispatch_Id,Agent_Id,Kernel_Name,Counter_Name,Counter_Value"
+    rows = [f"3,1,{agent},gemm,SQ_WAVES,128.0,2000,5000" for agent in ("Agent 3", "x", "")]
+    path.write_text("\n".join([f"{names},Start_Timestamp,End_Timestamp", *rows, ""]))
+    run = sightline.open(str(path))
+    assert run.table("counters").height == 1
+    said = {q["kind"]: q["count"] for q in run.table("quality").to_dicts()}
+    assert said["unnamed_agents"] == 2
+
+
 def test_a_folder_of_several_programs_is_not_one_recording(tmp_path: Path) -> None:
     folder = write_csv(tmp_path / "out")
     write_second_program(folder, 3 * 3600 * 10**9)

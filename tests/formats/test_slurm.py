@@ -183,7 +183,8 @@ def test_a_summary_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("comment", "word"),
     [("JS1:Short", "short"), ("JS1:None", "none"), ("hello", None), (None, None),
-     ("JS1:!!!", "damaged"), ("JS1:H4sIAAAAAAAAA6uuBQBDv6ajAgAAAA==", "damaged")],
+     ("JS1:!!!", "damaged"), ("JS1:H4sIAAAAAAAAA6uuBQBDv6ajAgAAAA==", "damaged"),
+     (f"JS{'AAAA2OOw' * 8}==", "damaged"), ("a note of the site on this job", None)],
 )  # fmt: skip
 def test_words_in_its_place(comment: str | None, word: str | None) -> None:
     assert jobstats.decode_summary(comment) == word

@@ -105,7 +105,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
         suffixes=('.json', '.input'),
-        version=6,
+        version=7,
         source='https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas',
     ),
     Importer(
@@ -330,7 +330,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a line such as Group 1: FLOPS_DP, TABLE,Group 1 Raw,FLOPS_DP or # GID|MetricsCount',
         suffixes=('.txt', '.csv', '.log', '.out'),
-        version=1,
+        version=2,
         source='https://github.com/RRZE-HPC/likwid/wiki/likwid-perfctr',
         in_logs=(b'\nGroup 1: ', b'TABLE,Group 1 ', b', Group 1: ', b',Group 1 Raw,', b'# GID|'),
     ),
@@ -402,7 +402,7 @@ IMPORTERS = (
         weak=(),
         looks_like='the bytes NVR and a zero at the start',
         suffixes=('.ncu-rep', '.ncu-rep.gz'),
-        version=9,
+        version=10,
         source='docs/formats/ncu.md',
     ),
     Importer(
@@ -456,7 +456,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Start (ns), Duration (ns), CorrId … Strm, Name, or a folder of such files',
         suffixes=('.csv',),
-        version=3,
+        version=4,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts',
     ),
     Importer(
@@ -536,7 +536,7 @@ IMPORTERS = (
         weak=(),
         looks_like='tables with Time (%), Total Time (ns), Instances …; or Type, Time(%), Time, Calls',
         suffixes=('.txt', '.log', '.out', '.csv'),
-        version=4,
+        version=5,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts',
         in_logs=(b'Total Time', b'Time(%)', b'== Profiling result:', b'Duration  ', b'Invocations'),
         covers=('ncu_csv', 'nvidia_smi_table', 'key_averages'),
@@ -804,7 +804,7 @@ IMPORTERS = (
         weak=(),
         looks_like='CSV with Kind, Agent_Id or Domain, Function, or a folder of such files',
         suffixes=('.csv',),
-        version=9,
+        version=10,
         source='https://rocm.docs.amd.com/projects/rocprofiler-sdk',
     ),
     Importer(
@@ -895,7 +895,7 @@ IMPORTERS = (
         weak=(),
         looks_like='a line of names such as JobID|State|Start|End|AllocTRES, as sacct -P prints it',
         suffixes=('.txt', '.sacct', '.csv', '.psv', '.log'),
-        version=5,
+        version=6,
         source='https://slurm.schedmd.com/sacct.html',
     ),
     Importer(
@@ -905,7 +905,7 @@ IMPORTERS = (
         weak=(),
         looks_like='{"jobs": [{"job_id": …, "association": …}]}, as sacct --json prints it',
         suffixes=('.json',),
-        version=5,
+        version=6,
         source='https://slurm.schedmd.com/rest_api.html',
     ),
     Importer(
@@ -915,7 +915,7 @@ IMPORTERS = (
         weak=(),
         looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
         suffixes=('.txt', '.log', '.out'),
-        version=5,
+        version=6,
         source='https://slurm.schedmd.com/scontrol.html',
     ),
     Importer(

@@ -8,7 +8,7 @@ do they say what launched a kernel, and what the agents are (`1234_agent_info.cs
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Kind, Agent_Id or Domain, Function, or a folder of such files",
     suffixes=(".csv",),
-    version=9,
+    version=10,
     source=_rocm.SOURCE,
 )
 
@@ -119,6 +119,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
         notes += note_odd_numbers(frame, counted, path.name, _WHOLE)
         if kind == "agents":
             notes += _note_odd_agents(frame)
+        elif kind in ("counts", "dispatches", "copies"):
+            notes += _note_unnamed_agents(frame, path.name, kind)
         if "Process_Id" not in frame.columns:  # it is in the file's name, unless that was chosen
             found = re.match(r"(\d+)_", path.name)
             frame = frame.with_columns(Process_Id=pl.lit(found[1] if found else None, pl.String))
@@ -229,6 +231,25 @@ def _numbers(frame: pl.DataFrame, *wanted: str) -> list[pl.Expr]:
                 found.append(pl.col(column).cast(pl.Int64, strict=False).alias(name))
                 break
     return found
+
+
+def _note_unnamed_agents(frame: pl.DataFrame, name: str, kind: str) -> Iterator[Quality]:
+    """Cells that should name an agent and do not: of which device their rows are is unknown.
+
+    Kernels and their counters are of one; an end of a copy may have none.
+    """
+    for column in ("Agent_Id", "Source_Agent_Id", "Destination_Agent_Id"):
+        if column not in frame.columns:
+            continue
+        cells = frame.get_column(column)
+        if kind != "copies" and cells.null_count() < cells.len():
+            cells = cells.fill_null("?")
+        odd = int((~cells.str.contains(_AGENT)).sum() or 0)
+        if odd:
+            yield Quality("unnamed_agents", "warning", f"{name}: {column} names no agent", odd)
+
+
+_AGENT = r"^(?:Agent |GPU |CPU )?\d+$"
 
 
 def _agent(column: str) -> pl.Expr:

@@ -18,7 +18,8 @@ from sightline.core.model.declare import Quality
 from sightline.formats.cluster._jobs import JobTables, read_real, read_whole
 
 _PREFIX = "JS1:"
-_PACKED = re.compile(r"\S{1,5}H4sI")  # how gzip begins in base64, behind a word that is none
+# How gzip begins in base64, behind a word that is none; or a long word that only base64 writes.
+_PACKED = re.compile(r"\S{1,5}H4sI|[A-Za-z0-9+/:]{60,}={0,2}$")
 # Ours: a summary of 10,000 nodes with 8 GPUs is 5 MB; base64 of more is no comment (Slurm's are
 # 64 kB by default, SLURM_DB's longtext 4 GB).
 _MOST_PACKED, _MOST_UNPACKED = 8 << 20, 64 << 20

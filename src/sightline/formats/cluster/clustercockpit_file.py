@@ -37,9 +37,11 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobId": …, "cluster": …}, {"cpu_load": {"node": {"unit": …}}} or "metricConfig"',
     suffixes=(".json", ".input"),
-    version=6,
+    version=7,
     source="https://github.com/ClusterCockpit/cc-lib/tree/main/schema/schemas",
 )
+
+_SUMS = ("statistics", "footprint")  # one of them is there of a job that has ended
 
 
 def read(source: Source, options: ImportOptions) -> Imported:
@@ -56,6 +58,10 @@ def read(source: Source, options: ImportOptions) -> Imported:
         quality += note_misspelt_keys(top, COCKPIT_KEYS, OTHER_KEYS)
     if is_meta(top):
         add_meta(tables, top)
+        ended = "duration" in top and top.get("jobState") not in (None, "running")
+        if ended and not any(map(top.get, _SUMS)):
+            text = "the job has neither statistics nor a footprint: what it used is unknown"
+            quality.append(Quality("no_statistics", "info", text))
     elif is_cluster(top):
         add_cluster(tables, top)
     elif is_data(top):

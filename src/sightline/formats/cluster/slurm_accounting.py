@@ -46,7 +46,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a line of names such as JobID|State|Start|End|AllocTRES, as sacct -P prints it",
     suffixes=(".txt", ".sacct", ".csv", ".psv", ".log"),
-    version=5,
+    version=6,
     source="https://slurm.schedmd.com/sacct.html",
 )
 

@@ -40,7 +40,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='{"jobs": [{"job_id": …, "association": …}]}, as sacct --json prints it',
     suffixes=(".json",),
-    version=5,
+    version=6,
     source="https://slurm.schedmd.com/rest_api.html",
 )
 

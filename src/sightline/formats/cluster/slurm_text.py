@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="JobId=4711 JobName=…, NodeName=… Arch=…, squeue's table, or seff's 'Job ID: 4711'",
     suffixes=(".txt", ".log", ".out"),
-    version=5,
+    version=6,
     source="https://slurm.schedmd.com/scontrol.html",
 )
 

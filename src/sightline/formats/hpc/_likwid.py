@@ -136,7 +136,7 @@ class Reader:
             return
         if is_border:
             self._borders = -1 if self._borders == 2 else self._borders + 1
-        elif text.startswith("|") and text.endswith("|"):
+        elif len(text) > 1 and text.startswith("|") and text.endswith("|"):
             self._take_cells([cell.strip() for cell in text.strip("|").split("|")])
         else:
             self.bad += 1

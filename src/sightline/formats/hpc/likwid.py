@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a line such as Group 1: FLOPS_DP, TABLE,Group 1 Raw,FLOPS_DP or # GID|MetricsCount",
     suffixes=(".txt", ".csv", ".log", ".out"),
-    version=1,
+    version=2,
     source="https://github.com/RRZE-HPC/likwid/wiki/likwid-perfctr",
     in_logs=(b"\nGroup 1: ", b"TABLE,Group 1 ", b", Group 1: ", b",Group 1 Raw,", b"# GID|"),
 )

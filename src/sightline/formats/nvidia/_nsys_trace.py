@@ -63,6 +63,10 @@ def make_table(header: list[str], rows: list[list[str]]) -> Table:
     return Table(places, rows, len(header))
 
 
+# Behind a name the start and the length of another row: the end of the line between is missing.
+_JOINED = re.compile(r"\s{2,}[\d,.]+\s{2,}[\d,.]+\s{2,}")
+
+
 class TraceRows:
     """What was read of reports: operations, calls, names of devices, and how many rows were not."""
 
@@ -113,7 +117,7 @@ def _read_span(table: Table, record: list[str]) -> tuple[int, int] | None:
 
 def _read_op(table: Table, record: list[str], names: dict[int, str]) -> dict[str, Any] | None:
     span, name = _read_span(table, record), replace_surrogates(_get(table, record, "Name"))
-    if span is None or not name:
+    if span is None or not name or _JOINED.search(name):
         return None
     device = _DEVICE.match(_get(table, record, "Device"))
     device_id = 0 if device is None else int(device[2])

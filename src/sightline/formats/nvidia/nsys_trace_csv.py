@@ -34,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Start (ns), Duration (ns), CorrId … Strm, Name, or a folder of such files",
     suffixes=(".csv",),
-    version=3,
+    version=4,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
 )  # fmt: skip
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sightline import findings
-from support.profiled import MEMORY, SM, profiled
-from support.rules import assert_abstains, assert_silent, assert_speaks
+from support.profiled import FULL_SM, MEMORY, SM, profiled
+from support.rules import answers, assert_abstains, assert_silent, assert_speaks
 
 RULE = "ncu-waiting-sm"
 EXECUTED = "sm__inst_executed.{}.pct_of_peak_sustained_elapsed"
@@ -43,6 +43,20 @@ def test_it_takes_in_what_says_the_same(tmp_path: Path) -> None:
     """Imbalance and latency are no causes where the work is even."""
     said = findings(profiled(tmp_path, METRICS))
     assert [f.rule for f in said if f.severity != "info" and not f.abstained] == [RULE]
+
+
+def test_few_warps_at_work_are_those_that_wait(tmp_path: Path) -> None:
+    """By the counters a few warps do all the work; that they execute no more says they wait."""
+    few = {
+        **FULL_SM,
+        "sm__warps_active.avg.pct_of_peak_sustained_active": 40.0,
+        "sm__cycles_active.avg": 5.0,
+    }
+    run = profiled(tmp_path, METRICS | few, time=80_000.0)
+    assert answers(run, "ncu-lone-warps")
+    said = [f for f in findings(run) if not f.abstained]
+    assert said[0].rule == RULE
+    assert "ncu-lone-warps" not in [f.rule for f in said]
 
 
 @pytest.mark.parametrize(

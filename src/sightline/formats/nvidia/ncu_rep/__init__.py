@@ -16,7 +16,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the bytes NVR and a zero at the start",
     suffixes=(".ncu-rep", ".ncu-rep.gz"),
-    version=9,
+    version=10,
     source="docs/formats/ncu.md",
 )
 

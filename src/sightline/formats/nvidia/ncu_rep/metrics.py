@@ -6,6 +6,7 @@ from typing import Any
 
 from sightline.core.protobuf import DamagedMessageError, decode_text, parse_message
 from sightline.formats._ncu import MetricRows, Value
+from sightline.formats.nvidia.ncu_rep.old_names import list_renamed
 from sightline.formats.nvidia.ncu_rep.schema import MESSAGES
 
 _METRIC = MESSAGES["Metric"]
@@ -32,6 +33,9 @@ def add_metrics(
         if value is not None or not instances:
             rows.add(kernel_id, name, None, value)
         rows.add_instances(kernel_id, name, instances)
+    for name, value in list_renamed(totals).items():
+        totals[name] = value
+        rows.add(kernel_id, name, None, value)
     return totals, damaged
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -214,7 +215,8 @@ def _is_odd(name: str) -> bool:
 def _read_sizes(result: Row, totals: dict[str, Value]) -> dict[str, int | None]:
     """The grid in blocks and the block in threads.
 
-    Reports of 2020 have the grid in threads, as OpenCL does; their metrics have it in blocks.
+    Reports up to 2020 have the grid in threads, as OpenCL does; their metrics have it in blocks,
+    the older ones as the number of all alone.
     """
     sizes = {
         f"{what}_{axis}": _int(result.get(field, {}).get(axis.upper()))
@@ -222,7 +224,17 @@ def _read_sizes(result: Row, totals: dict[str, Value]) -> dict[str, int | None]:
         for axis in "xyz"
     }
     blocks = {f"grid_{axis}": _int(totals.get(f"launch__grid_dim_{axis}")) for axis in "xyz"}
-    return sizes | (blocks if all(blocks.values()) else {})
+    if all(blocks.values()):
+        return sizes | blocks
+    count = _int(totals.get("launch__grid_size"))
+    if not count or not all(sizes.values()):
+        return sizes
+    grid, block = ([sizes[f"{what}_{axis}"] or 1 for axis in "xyz"] for what in ("grid", "block"))
+    divided = [-(-g // b) for g, b in zip(grid, block, strict=True)]
+    is_threads = math.prod(grid) != count and math.prod(divided) == count
+    return sizes | (
+        {f"grid_{a}": n for a, n in zip("xyz", divided, strict=True)} if is_threads else {}
+    )
 
 
 def _int(value: Any) -> int | None:

@@ -73,7 +73,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tables with Time (%), Total Time (ns), Instances …; or Type, Time(%), Time, Calls",
     suffixes=(".txt", ".log", ".out", ".csv"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html#report-scripts",
     covers=("ncu_csv", "nvidia_smi_table", "key_averages"),
     in_logs=(b"Total Time", b"Time(%)", b"== Profiling result:", b"Duration  ", b"Invocations"),

@@ -38,7 +38,7 @@ from sightline.diagnosis.profiled import judge_kernels
 RULE = Rule(
     "ncu-waiting-sm",
     "A few warps wait, long after the others",
-    explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-achieved"),
+    explains=(*WAITS, "ncu-imbalance", "ncu-occupancy-achieved", "ncu-lone-warps"),
 )
 ACTIVE_SHARE, EVEN_TIMES, IDLE_PCT = 0.3, 1.5, 10.0
 _MEAN, _MOST, _WHOLE = (
