@@ -291,3 +291,14 @@ def test_sms_and_blocks_are_those_that_the_launch_metrics_tell(tmp_path):
     (tmp_path / "one").mkdir()
     (alone,) = load_facts(opened(tmp_path / "one", [LONG, *launch(0, 40, "0.26")]), [])
     assert alone.device.get("sm_count") is None
+
+
+def test_metrics_of_pascal_by_their_older_names(tmp_path):
+    """The raw page of Nsight Compute 2019: units as ever, and what is no number stays unknown."""
+    header = [*HEAD, "gpu__time_duration", "sm__sol_pct", "gpu__compute_memory_sol_pct"]
+    run = opened(tmp_path, [header, [""] * len(HEAD) + ["us", "%", "%"],
+                            [*kernel(), "1.5", "nan", "3.08"]])  # fmt: skip
+    assert run.table("profiled_kernels")["duration_ns"].to_list() == [1_500]
+    named = dict(run.table("kernel_metrics").select("metric", "value").rows())
+    assert named["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"] == 3.08
+    assert "sm__throughput.avg.pct_of_peak_sustained_elapsed" not in named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from typing import Any
@@ -10,6 +11,7 @@ import polars as pl
 
 from sightline.core.model.declare import Quality
 from sightline.formats._ncu import MetricRows, make_devices, make_frame
+from sightline.formats.nvidia._ncu_old_names import rename_metric
 from sightline.formats.nvidia._ncu_pages.labels import metric_name
 from sightline.formats.nvidia._ncu_pages.units import parse_number, parse_unit, parse_value
 
@@ -148,6 +150,9 @@ class KernelRows:
         if name.startswith(_ATTRIBUTE) and kernel["device_id"] is not None:
             known = self.devices.setdefault(kernel["device_id"], {})
             known.setdefault(name.removeprefix(_ATTRIBUTE), value)
+        newer = rename_metric(name)
+        if newer is not None and isinstance(value, (int, float)) and math.isfinite(value):
+            self._metric(kernel, newer, unit, text)
 
     def _rule(self, kernel: dict[str, Any], record: list[str]) -> None:
         severity = self._cell(record, "Rule Type")

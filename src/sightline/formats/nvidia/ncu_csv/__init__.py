@@ -35,7 +35,7 @@ IMPORTER = Importer(
     looks_like="a CSV table with the columns ID, Process ID, Process Name; Kernel Name above "
     "Address, Source; or ncu's printed sections",
     suffixes=(".csv", ".csv.gz", ".txt", ".log", ".out"),
-    version=7,
+    version=8,
     source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sightline.core.protobuf import DamagedMessageError, decode_text, parse_message
 from sightline.formats._ncu import MetricRows, Value
-from sightline.formats.nvidia.ncu_rep.old_names import list_renamed
+from sightline.formats.nvidia._ncu_old_names import list_renamed
 from sightline.formats.nvidia.ncu_rep.schema import MESSAGES
 
 _METRIC = MESSAGES["Metric"]

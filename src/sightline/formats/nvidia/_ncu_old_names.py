@@ -52,14 +52,19 @@ _STALL_SINCE = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _REASONS = {"no_instructions": "no_instruction", "dispatch_stall": "dispatch"}
 
 
+def rename_metric(old: str) -> str | None:
+    """The name of today of a metric with an older one; None of others."""
+    if not old.startswith(_STALL):
+        return _NAMES.get(old)
+    reason = old.removeprefix(_STALL)
+    return _STALL_SINCE.format(_REASONS.get(reason, reason))
+
+
 def list_renamed(totals: dict[str, int | float | str | None]) -> dict[str, int | float]:
     """The figures that a kernel has by an older name alone, by their names of today."""
     found: dict[str, int | float] = {}
     for old, value in totals.items():
-        name = _NAMES.get(old)
-        if name is None and old.startswith(_STALL):
-            reason = old.removeprefix(_STALL)
-            name = _STALL_SINCE.format(_REASONS.get(reason, reason))
+        name = rename_metric(old)
         if name is None or name in totals or isinstance(value, str) or value is None:
             continue
         if math.isfinite(value):
