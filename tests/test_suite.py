@@ -191,6 +191,7 @@ def test_a_shared_fixture_counts_for_no_test_and_keeps_its_users_together(tmp_pa
     assert len(told) == 3, done.stdout + done.stderr
     marks = [name for name, keys in told if "'fixture test_sharing.py::shared'" in keys]
     assert marks == ["test_sharing.py::test_first"]
+    assert [keys.count("'seconds'") for _, keys in told] == [2] * 3, "its set-up and its call"
 
     def make(name: str, *fixtures: str) -> SimpleNamespace:
         added: list[str] = []

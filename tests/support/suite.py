@@ -59,9 +59,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHARED] = []
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order the tests, leave out what was not asked for, and let `timing` be repeated."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """Leave out what was not asked for, before pytest orders it; then order it by length."""
     costs = read_costs(COSTS)
+    choose_items(config, items, costs)
+    done = yield
+    order_items(config, items, costs)
+    return done
+
+
+def choose_items(config: pytest.Config, items: list[pytest.Item], costs: dict[str, float]) -> None:
+    """Leave out what was not asked for, and note how many cases each function has."""
     if config.getoption("--one-of-each"):
         keep_chosen(config, items, choose_shortest(items, costs))
     if config.getoption("--costs") is not None:
@@ -72,6 +83,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         keep_chosen(config, items, choose_sample(items, costs, seconds))
     if (seconds := config.getoption("--long")) is not None and not CAMPAIGNS:
         keep_chosen(config, items, choose_long(items, costs, seconds))
+
+
+def order_items(config: pytest.Config, items: list[pytest.Item], costs: dict[str, float]) -> None:
+    """Order the tests, let `timing` be repeated, and skip what cannot run here."""
     group_by_fixtures(items, costs)
     # Tests of one group keep one worker busy: at the end, the other cores would wait for it.
     items.sort(
@@ -90,10 +105,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="the HTML pages are not built: no npm"))
 
 
+def pytest_collection() -> None:
+    """What is collected stays: nobody looks for cycles meanwhile."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What is collected stays: to look through 14,000 tests for cycles takes half a second."""
+    """Nor later among 14,000 tests, which would take half a second each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def name_function(case: str) -> str:
@@ -277,16 +298,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     return (yield from count_seconds(item))
 
 
-@pytest.hookimpl(wrapper=True, specname="pytest_runtest_setup")
-def count_seconds_of_setup(item: pytest.Item) -> Generator[None, object, object]:
-    return (yield from count_seconds(item))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     seconds = item.config.getoption("--seconds")
     if seconds is not None and time.monotonic() - item.config.stash[KEY] > seconds:
         pytest.skip(f"{seconds:.0f} s were over: make test")
+    return (yield from count_seconds(item))
 
 
 @pytest.hookimpl(wrapper=True)
