@@ -19,7 +19,7 @@ test-quick: $(VENV)/.tests ## at most a minute: the tests that what changed asks
 
 sweep: $(VENV)/.tests ## all tests with their campaigns, of which `make test` runs samples; then all as a stranger has them
 	@SIGHTLINE_CAMPAIGNS=1 scripts/test
-	@scripts/stranger --long=9999
+	@scripts/stranger --long=9999 --cases-each=9999
 
 check: $(VENV)/.tests ## style, types, layers and docs only
 	@scripts/test --no-pytest

@@ -21,8 +21,9 @@ from typing import Any
 from choose_tests import ROOT, choose_tests, list_changed
 
 NOTHING_CHOSEN = 5  # pytest's exit code
-# Of a function's cases, and of a file's long tests (tests/support/suite.py); `make sweep` runs all.
-SAMPLE_SECONDS, LONG_SECONDS = 0.2, 0.4
+# Of a function's cases, and of a file's long tests (tests/support/sampling.py); all: `make sweep`.
+SAMPLE_SECONDS, CASES_EACH, LONG_SECONDS = 0.2, 4, 0.2
+LONG_ALONE_SECONDS = 1.0  # of a file's long tests that rest on time
 QUICK_SECONDS = 38  # what has begun by then still ends, and the start takes some seconds
 # One more than cores: a third of its time a worker waits for a program that it started.
 WORKERS = (os.cpu_count() or 1) + 1
@@ -51,9 +52,9 @@ def run_both(folder: Path, words: list[str]) -> tuple[int, list[Path]]:
     """All but `timing`, then these; the worse exit code, and both files of counts."""
     together, alone = folder / "together.json", folder / "alone.json"
     side_by_side = ("-n", str(WORKERS), "--dist", "loadgroup")
-    one_by_one = ("-n", "0", "-rR", "-m", "timing")
-    words = [f"--long={LONG_SECONDS}", *words]
-    first = ("-p", "no:rerunfailures", "-m", "not timing", *words)
+    one_by_one = ("-n", "0", "-rR", "-m", "timing", f"--long={LONG_ALONE_SECONDS}")
+    words = [f"--cases-each={CASES_EACH}", *words]
+    first = ("-p", "no:rerunfailures", "-m", "not timing", f"--long={LONG_SECONDS}", *words)
     # A campaign tries all cores, too.
     threads = {} if os.environ.get("SIGHTLINE_CAMPAIGNS", "0") not in ("", "0") else ONE_THREAD
     has_paths = any((ROOT / word.split("::")[0]).exists() for word in words)

@@ -14,13 +14,9 @@ import pytest
 
 from support.own_assertions import list_without
 from support.places import ROOT, TESTS
-from support.suite import (
-    choose_long,
-    choose_sample,
-    group_by_fixtures,
-    read_costs,
-    write_costs,
-)
+from support.rules import assert_silent, assert_speaks
+from support.sampling import choose_long, choose_sample
+from support.suite import group_by_fixtures, read_costs, write_costs
 
 pytest.importorskip("pytest_rerunfailures")
 
@@ -91,6 +87,7 @@ class Case:
 
     def __init__(self, name: str, *markers: str) -> None:
         self.nodeid, self.path, self.markers = name, Path(name.split("::")[0]), markers
+        self.function: object = None
 
     def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.markers else None
@@ -102,11 +99,25 @@ def test_of_long_functions_a_sample_runs(tmp_path: Path) -> None:
     costs = read_costs(tmp_path / "costs.tsv")
     long = [Case(f"a.py::test_long[{n}]") for n in range(12)]
     short = [Case(f"a.py::test_short[{n}]") for n in range(5)]
-    chosen = choose_sample([*long, *short], costs, 2.0)
+    chosen = choose_sample([*long, *short], costs, 2.0, 99)
     assert [c.nodeid for c in chosen[:4]] == [f"a.py::test_long[{n}]" for n in (0, 3, 6, 9)]
     assert chosen[4:] == short
-    assert choose_sample(long, costs, 0.1) == long[:1]
-    assert choose_sample(long, costs, 60.0) == long
+    assert choose_sample(long, costs, 0.1, 99) == long[:1]
+    assert choose_sample(long, costs, 60.0, 99) == long
+
+
+def test_of_many_cases_a_few_run_and_one_of_each_member() -> None:
+    """Three of nine, evenly spread; of a rule, an analysis or an importer the first one."""
+    many = [Case(f"a.py::test_many[{n}]") for n in range(9)]
+    names = ("x", "launch_bound-1", "launch_bound-2", "idle_gaps", "y", "kineto-a", "z", "job-late")
+    members = [Case(f"a.py::test_members[{name}]") for name in names]
+    chosen = choose_sample([*many, *members], {}, 60.0, 3)
+    assert chosen[:3] == [many[0], many[3], many[6]]
+    assert [c.nodeid.partition("[")[2] for c in chosen[3:]] == [
+        "x]", "launch_bound-1]", "launch_bound-2]", "idle_gaps]", "kineto-a]",
+    ]  # fmt: skip
+    long = {"a.py::test_members": 0.4}
+    assert choose_sample(members, long, 0.4, 3) == members[:1], "of each it would take 1.2 s"
 
 
 def test_of_a_files_long_tests_a_sample_runs() -> None:
@@ -119,6 +130,31 @@ def test_of_a_files_long_tests_a_sample_runs() -> None:
     left_out = {t.nodeid for t in tests} - {t.nodeid for t in chosen}
     assert left_out == {"a.py::test_a"}
     assert len(choose_long(tests, costs, 60.0)) == len(tests)
+
+
+def test_a_file_keeps_a_test_and_a_rule_both_of_its_judgements() -> None:
+    """Though no time is left for long ones: the shortest alone, of each kind that is missing."""
+
+    def case(name: str, function: object = None) -> Case:
+        case = Case(name)
+        case.function = function
+        return case
+
+    def speaks() -> None:
+        _ = assert_speaks
+
+    def is_silent() -> None:
+        _ = assert_silent
+
+    costs = {f"{name}.py::test_{n}": 1.0 + n for name in "abc" for n in range(4)}
+    plain = [case(f"a.py::test_{n}") for n in (3, 2)]
+    beside = [case("b.py::test_short"), case("b.py::test_1")]
+    rule = [case("c.py::test_short", speaks), case("c.py::test_1", speaks)]
+    rule += [case("c.py::test_2", is_silent), case("c.py::test_3", is_silent)]
+    chosen = choose_long([*plain, *beside, *rule], costs, 0.0)
+    assert {c.nodeid for c in chosen} == {
+        "a.py::test_2", "b.py::test_short", "c.py::test_short", "c.py::test_2",
+    }  # fmt: skip
 
 
 def test_costs_are_the_mean_of_the_cases(tmp_path: Path) -> None:
@@ -191,6 +227,7 @@ def test_a_shared_fixture_counts_for_no_test_and_keeps_its_users_together(tmp_pa
     assert len(told) == 3, done.stdout + done.stderr
     marks = [name for name, keys in told if "'fixture test_sharing.py::shared'" in keys]
     assert marks == ["test_sharing.py::test_first"]
+    assert [keys.count("'seconds'") for _, keys in told] == [2] * 3, "its set-up and its call"
 
     def make(name: str, *fixtures: str) -> SimpleNamespace:
         added: list[str] = []

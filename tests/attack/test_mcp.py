@@ -8,12 +8,14 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp", reason="the extra 'agents' is not installed")
+if find_spec("mcp") is None:
+    pytest.skip("the extra 'agents' is not installed", allow_module_level=True)
 
 from attack.mutate import damage
 from sightline.doors.mcp.questions import QUESTIONS

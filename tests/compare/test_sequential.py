@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from scipy.integrate import quad
 
 from sightline.compare.sequential import MIN_ROUNDS, bound_difference, count_rounds_needed
 
@@ -15,6 +14,8 @@ def _integrate_likelihood(n: int, t: float, width: float) -> float:
 
     The noncentral t density over the central one, integrated numerically over the effect.
     """
+    from scipy.integrate import quad  # takes a second, of each worker that loads this file
+
     freedom = n - 1
     scale = t / math.sqrt(freedom)
 

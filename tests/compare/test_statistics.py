@@ -7,7 +7,6 @@ import random
 import re
 
 import pytest
-from scipy import stats
 
 from sightline.compare.statistics import (
     Difference,
@@ -41,6 +40,8 @@ def _follow(dice: random.Random, n: int, rho: float, mean: float = 100.0) -> lis
 
 def test_several_runs_are_a_t_test_of_their_means() -> None:
     """The same as SciPy's, on the logarithms of the runs' means."""
+    from scipy import stats  # takes a second, of each worker that loads this file
+
     before, after = [[10.0, 12.0], [11.0, 12.0], [10.5, 10.5]], [[13.0], [12.0], [14.0]]
     found = _compare(before, after)
     logs = [[math.log(sum(r) / len(r)) for r in side] for side in (before, after)]
@@ -93,6 +94,8 @@ def test_a_change_is_seen() -> None:
 
 def test_one_run_with_a_floor_is_judged_by_it() -> None:
     """Runs vary by 1 %, as eleven showed: 2 % between two of them is nothing, 10 % is."""
+    from scipy import stats
+
     floor = Floor(0.01**2, 10)
     assert not _compare([[100.0]], [[102.0]], floor).is_significant
     found = _compare([[100.0]], [[110.0]], floor)
@@ -151,6 +154,8 @@ def test_runs_needed_are_enough_and_one_less_is_not() -> None:
 
 
 def test_false_discovery_rates_are_scipys() -> None:
+    from scipy import stats
+
     values = [0.001, 0.2, 0.03, 0.04, 0.9]
     expected = list(stats.false_discovery_control(values))
     found = adjust_p_values([values[0], None, *values[1:]])

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from scipy import stats
 
 from sightline.core import registry
 from sightline.lab.exercises import SIDES, Exercise, list_exercises
@@ -160,6 +159,8 @@ def test_show_prints_the_lesson() -> None:
 
 
 def test_gains_and_their_intervals() -> None:
+    from scipy import stats
+
     values = (60.0, 63.0, 66.0)
     found = estimate(values)
     low, high = stats.t.interval(

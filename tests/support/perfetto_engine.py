@@ -63,7 +63,7 @@ def open_engine() -> Iterator[Query]:
     handler = functools.partial(Handler, directory=str(root))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         context = launch_chromium().new_context()
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
         def query(trace: bytes, *statements: str) -> list[list[list[Any]]]:
             held[0] = trace

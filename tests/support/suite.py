@@ -1,12 +1,12 @@
 """A plug-in of the suite: in which order tests run, which are left out, and how many there were.
 
-`make test` runs a sample of what takes long by tests/costs.tsv: of each function's cases as many as
-take `--sample` seconds, evenly spread, and of a file's tests that are long each (from LONG_S on) as
-many as take `--long` seconds, the shortest first; one at least of each. `make sweep` runs all, and
-so does pytest by itself. `--costs=tests/costs.tsv` writes that file anew from what ran, a sample
-included; of what did not run, and still is there, the row stays. Costs are seconds of processor
-time, with set-up and started programs: a busy machine changes them little. Of tests marked
-`timing`, which wait while all cores idle, they are seconds on the wall.
+`make test` runs a sample (support/sampling.py) by tests/costs.tsv: of each function's cases as many
+as take `--sample` seconds, at most `--cases-each`, and of a file's tests that are long each as many
+as take `--long` seconds, the shortest first. `make sweep` runs all, and so does pytest by itself.
+`--costs=tests/costs.tsv` writes that file anew from what ran, a sample included; of what did not
+run, and still is there, the row stays. Costs are seconds of processor time, with set-up and started
+programs: a busy machine changes them little. Of tests marked `timing`, which wait while all cores
+idle, they are seconds on the wall.
 
 What several tests share (a fixture of a module) has a row of its own and counts for none of them:
 it would count for whichever comes first, which a sample would leave out, and the next would pay.
@@ -24,7 +24,6 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,12 @@ import pytest
 from sightline.core.installation import has_pages
 from support.campaigns import CAMPAIGNS
 from support.processor_time import read_processor_time
+from support.sampling import LONG_S, choose_long, choose_sample, choose_shortest, name_function
 
 REPEATS = 2
 KEY = pytest.StashKey[float]()
 SHARED = pytest.StashKey[list[tuple[str, float]]]()  # fixtures that were made, and what they took
 COSTS = Path(__file__).parents[1] / "costs.tsv"
-LONG_S = 0.1  # a test that takes as much is long
 _SHORT_S = 0.02  # what one without a row takes on average
 _FIXTURE = "fixture "  # begins the name of a property: what making one took
 _LEAST_S = 0.5  # of functions that are not long those are noted whose cases take as much in all
@@ -49,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--one-of-each", action="store_true", help="only a short test of each file")
     group.addoption("--seconds", type=float, help="skip what has not begun after so many")
     group.addoption("--sample", type=float, help="seconds for the cases of one test function")
+    group.addoption("--cases-each", type=int, help="cases of one test function in the sample")
     group.addoption("--long", type=float, help="seconds for the long tests of one file")
     group.addoption("--costs", type=Path, help="write what a case of each long function takes")
     group.addoption("--counts", type=Path, help="write how tests ended to this file, as JSON")
@@ -59,9 +59,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SHARED] = []
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Order the tests, leave out what was not asked for, and let `timing` be repeated."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
+    """Leave out what was not asked for, before pytest orders it; then order it by length."""
     costs = read_costs(COSTS)
+    choose_items(config, items, costs)
+    done = yield
+    order_items(config, items, costs)
+    return done
+
+
+def choose_items(config: pytest.Config, items: list[pytest.Item], costs: dict[str, float]) -> None:
+    """Leave out what was not asked for, and note how many cases each function has."""
     if config.getoption("--one-of-each"):
         keep_chosen(config, items, choose_shortest(items, costs))
     if config.getoption("--costs") is not None:
@@ -69,9 +80,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             item.user_properties.append(("cases", cases[name_function(item.nodeid)]))
     if (seconds := config.getoption("--sample")) is not None and not CAMPAIGNS:
-        keep_chosen(config, items, choose_sample(items, costs, seconds))
+        most = config.getoption("--cases-each") or len(items)
+        keep_chosen(config, items, choose_sample(items, costs, seconds, most))
     if (seconds := config.getoption("--long")) is not None and not CAMPAIGNS:
         keep_chosen(config, items, choose_long(items, costs, seconds))
+
+
+def order_items(config: pytest.Config, items: list[pytest.Item], costs: dict[str, float]) -> None:
+    """Order the tests, let `timing` be repeated, and skip what cannot run here."""
     group_by_fixtures(items, costs)
     # Tests of one group keep one worker busy: at the end, the other cores would wait for it.
     items.sort(
@@ -90,15 +106,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="the HTML pages are not built: no npm"))
 
 
+def pytest_collection() -> None:
+    """What is collected stays: nobody looks for cycles meanwhile."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What is collected stays: to look through 14,000 tests for cycles takes half a second."""
+    """Nor later among 14,000 tests, which would take half a second each time."""
     gc.collect()
     gc.freeze()
-
-
-def name_function(case: str) -> str:
-    """The test function of a case."""
-    return case.split("[")[0].split("@")[0]
+    gc.enable()
 
 
 def name_fixture(definition: pytest.FixtureDef[object]) -> str:
@@ -123,62 +140,6 @@ def keep_chosen(
     kept = set(chosen)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
-
-
-def choose_shortest(items: Iterable[pytest.Item], costs: dict[str, float]) -> list[pytest.Item]:
-    """The test of each file that takes least, the first of several.
-
-    No long sweep, of which only a campaign runs any; one that rests on time where all do.
-    """
-    tests: dict[Path, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("campaign") is None:
-            tests[item.path].append(item)
-
-    def rank(item: pytest.Item) -> tuple[bool, float]:
-        is_timed = item.get_closest_marker("timing") is not None
-        return is_timed, costs.get(name_function(item.nodeid), 0.0)
-
-    return [min(every, key=rank) for every in tests.values()]
-
-
-def choose_long(
-    items: Iterable[pytest.Item], costs: dict[str, float], seconds: float
-) -> list[pytest.Item]:
-    """The items, but of a file's long tests only as many as take so many seconds in all.
-
-    The shortest of them, one at least. What a campaign alone runs is skipped anyway, and counts for
-    nothing.
-    """
-
-    def take(item: pytest.Item) -> float:
-        return costs.get(name_function(item.nodeid), 0.0)
-
-    kept, long = [], defaultdict[Path, list[pytest.Item]](list)
-    for item in items:
-        is_long = take(item) >= LONG_S and item.get_closest_marker("campaign") is None
-        (long[item.path] if is_long else kept).append(item)
-    for every in long.values():
-        every.sort(key=take)
-        spent = accumulate(map(take, every))
-        fits = sum(each <= seconds for each in spent)
-        kept += every[: max(1, fits)]
-    return kept
-
-
-def choose_sample(
-    items: Iterable[pytest.Item], costs: dict[str, float], seconds: float
-) -> list[pytest.Item]:
-    """The items without those cases of long functions that take more than so many seconds."""
-    cases: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        cases[name_function(item.nodeid)].append(item)
-    chosen = []
-    for function, every in cases.items():
-        most = max(1, int(seconds / costs[function])) if function in costs else len(every)
-        few = min(most, len(every))
-        chosen += [every[number * len(every) // few] for number in range(few)]
-    return chosen
 
 
 def read_costs(path: Path) -> dict[str, float]:
@@ -277,16 +238,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     return (yield from count_seconds(item))
 
 
-@pytest.hookimpl(wrapper=True, specname="pytest_runtest_setup")
-def count_seconds_of_setup(item: pytest.Item) -> Generator[None, object, object]:
-    return (yield from count_seconds(item))
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     seconds = item.config.getoption("--seconds")
     if seconds is not None and time.monotonic() - item.config.stash[KEY] > seconds:
         pytest.skip(f"{seconds:.0f} s were over: make test")
+    return (yield from count_seconds(item))
 
 
 @pytest.hookimpl(wrapper=True)

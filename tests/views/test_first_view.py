@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 
 import sightline
+from sightline.answer.answer import Answer
 from sightline.answer.summary import answer_run
 from sightline.lab.exercises import find_exercise
 from sightline.views.html import page as html
@@ -25,15 +26,25 @@ def every_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "FIRST_VIEW_BYTES", 0)
 
 
+@pytest.fixture(scope="module")
+def made() -> tuple[bytes, Answer]:
+    """A page that is made once, and the answer on it."""
+    run = simulated("dataloader_starved").run
+    answer = answer_run(run)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "FIRST_VIEW_BYTES", 0)
+        return html.write(run, answer), answer
+
+
 def read_texts(markup: str) -> list[str]:
     return [unescape(t) for t in re.findall(r">([^<]+)<", markup)]
 
 
 @pytest.mark.pages
-def test_the_first_finding_stands_in_the_file_before_its_data() -> None:
-    run = simulated("dataloader_starved").run
-    data = answer_run(run)
-    page = html.write(run, data)
+def test_the_first_finding_stands_in_the_file_before_its_data(
+    made: tuple[bytes, Answer],
+) -> None:
+    page, data = made
     before = page.split(b'id="page-data"')[0].decode()
     first = next(f for f in data.findings if not f["abstained"] and f["gain_ns"])
     for text in (first["title"], first["summary"], first["fix"], "Timeline"):
@@ -52,8 +63,10 @@ def test_a_page_with_little_data_has_none(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.pages
-def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() -> None:
-    content = read_data(html.write(simulated("dataloader_starved").run))
+def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later(
+    made: tuple[bytes, Answer],
+) -> None:
+    content = read_data(made[0])
     cards = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"]
     for card in cards:
         card |= {"gain_ns": None, "gain_bytes": None, "gain_j": None}
@@ -65,8 +78,8 @@ def test_what_gains_nothing_is_a_remark_and_a_server_makes_its_panels_later() ->
 
 
 @pytest.mark.pages
-def test_costs_of_all_kinds_are_named() -> None:
-    content = read_data(html.write(simulated("dataloader_starved").run))
+def test_costs_of_all_kinds_are_named(made: tuple[bytes, Answer]) -> None:
+    content = read_data(made[0])
     card = next(b for b in content["panels"][0]["blocks"] if b["kind"] == "findings")["cards"][0]
     card |= {"cost_bytes": 3_000_000, "gain_bytes": 2_000_000, "cost_j": 4.0, "gain_j": 1.5}
     card |= {"cost_pct": None, "gain_pct": 12.0}

@@ -446,7 +446,7 @@ def test_an_error_of_a_panels_process_is_the_answer(run, index, monkeypatch, tmp
 @pytest.fixture(scope="module")
 def server(run, index):
     running = Server(service.Service(run, index))
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield running
     running.shutdown()

@@ -22,7 +22,7 @@ def served(browser):
 
     def open_run(run, fragment: str = "#p=timeline"):
         server = serve(run)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         context = browser.new_context(viewport={"width": 1200, "height": 800})
         ends.extend([context.close, server.shutdown, server.server_close])
         page = context.new_page()

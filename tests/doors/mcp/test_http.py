@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-pytest.importorskip("mcp", reason="the extra 'agents' is not installed")
+if find_spec("mcp") is None:
+    pytest.skip("the extra 'agents' is not installed", allow_module_level=True)
 
-from sightline.doors.mcp.http import guard
 from support.own_loop import run_alone
 from support.places import EXAMPLES
 
 
 def _request(header: bytes | None) -> int:
     """The status of one request to an application that says 200 to whoever reaches it."""
+    from sightline.doors.mcp.http import guard
+
     sent: list[dict[str, Any]] = []
 
     async def inner(scope: Any, receive: Any, send: Any) -> None:

@@ -137,7 +137,7 @@ def serving(tmp_path: Path) -> Iterator[tuple[str, Behavior]]:
     behavior = Behavior(tmp_path / "server-traces")
     handler = type("Own", (Handler,), {"behavior": behavior})
     http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{http.server_address[1]}", behavior
     http.shutdown()

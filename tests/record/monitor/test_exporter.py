@@ -76,7 +76,7 @@ def latest(nvml_library: Path, tmp_path: Path) -> Latest:
 @contextmanager
 def serve(latest: Latest, names: str = "dcgm", token: str | None = None) -> Iterator[int]:
     server = make_exporter(Collector(latest, names, "node7"), "127.0.0.1", 0, token)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server.server_port
     server.shutdown()
     server.server_close()

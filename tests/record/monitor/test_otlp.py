@@ -63,7 +63,7 @@ def test_a_push_arrives_and_failures_are_said_once(tmp_path: Path) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     said: list[str] = []
     address = f"http://127.0.0.1:{server.server_port}"
     pusher = Pusher(address, make_collector(tmp_path), said.append, "n")

@@ -86,7 +86,7 @@ class Hook(BaseHTTPRequestHandler):
 @contextmanager
 def serve_hook() -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), Hook)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/hook"
     server.shutdown()
     server.server_close()
@@ -114,7 +114,7 @@ def test_a_webhook_that_leads_elsewhere_is_not_reached(code: int) -> None:
 
     failed: list[str] = []
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         notifier = Notifier(f"http://127.0.0.1:{server.server_port}/", None, failed.append)
         notifier.send(Event(0, "xid", Entity("gpu", 0), "XID 79"))
         notifier.close()
