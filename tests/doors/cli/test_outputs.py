@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,15 @@ def test_no_text_is_written_into_what_is_called_a_page_or_a_picture(
     assert f"cannot write {target}" in " ".join(refused.err.split())
     assert not target.exists()
     assert ("report RECORDING -o page.html" in refused.err) == (ending == ".html")
+
+
+def test_a_flame_graph_with_its_root_at_the_top(tmp_path: Path, recording: Path) -> None:
+    """The frames that lie on the root, the first one, are above it, else below."""
+    below = []
+    for number, words in enumerate(([], ["--icicle"])):
+        target = tmp_path / f"{number}.svg"
+        assert sightline("flame", recording, "-o", target, *words).code == 0
+        _, root, child = re.findall(r"<rect[^>]*>", target.read_text())[:3]
+        places = [float(box.partition('y="')[2].partition('"')[0]) for box in (root, child)]
+        below.append(places[1] > places[0])
+    assert below == [False, True]
