@@ -116,6 +116,16 @@ def test_nodes_in_a_circle_are_left_out(tmp_path: Path) -> None:
     assert notes["damaged_nodes"] == 2
 
 
+def test_nodes_without_a_duration_are_counted(tmp_path: Path) -> None:
+    """Zero is not written: of such a node it is not known whether its duration was lost."""
+    path = tmp_path / "short.0.et"
+    device = attr("is_cpu_op", False)
+    path.write_bytes(file_of(node(1, "k", 4, 5, [], device), node(2, "short", 4, 0, [1], device)))
+    run = sightline.open(str(path))
+    assert run.table("device_ops").get_column("name").to_list() == ["k"]
+    assert dict(run.table("quality").select("kind", "count").rows())["no_durations"] == 1
+
+
 @pytest.mark.parametrize("end", range(0, len(TRACE), 7))
 def test_damage_is_an_error_or_a_note(tmp_path: Path, end: int) -> None:
     path = tmp_path / "cut.0.et"

@@ -73,7 +73,7 @@ IMPORTERS = (
         weak=(),
         looks_like='protobuf: a GlobalMetadata and Nodes, each preceded by its length',
         suffixes=('.et',),
-        version=2,
+        version=3,
         source='https://github.com/mlcommons/chakra/blob/main/schema/protobuf/et_def.proto',
     ),
     Importer(

@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="protobuf: a GlobalMetadata and Nodes, each preceded by its length",
     suffixes=(".et",),
-    version=2,
+    version=3,
     source="https://github.com/mlcommons/chakra/blob/main/schema/protobuf/et_def.proto",
 )
 
@@ -95,6 +95,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not timed:
         text = "nodes have no times: each begins as soon as what it depends on is over"
         quality.append(Quality("times_laid_out", "warning", text, len(nodes)))
+    if instants := sum(not node.duration_us for node in nodes):
+        text = "nodes have no duration, or one under a microsecond: they are left out"
+        quality.append(Quality("no_durations", "info", text, instants))
     rows = [_make_row(node, starts[node.number]) for node in nodes if node.number in starts]
     tables = _make_tables([row for row in rows if row["duration_us"]])
     own = {"rank_ends_name": True}  # NAME.RANK.et is what ASTRA-sim and the converter call them
