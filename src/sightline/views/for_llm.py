@@ -154,8 +154,18 @@ def _questions(answer: Answer) -> str:
         lines.append(f"- `sightline explain {first['rule']}`: thresholds, false positives, sources")
     lines += [
         "- `sightline findings RECORDING --json`: all findings with their rows",
-        "- `sightline stats kernels RECORDING --format json`; `sightline analyses` lists others",
+        f"- `sightline stats {_choose_table(answer)} RECORDING --format json`; "
+        "`sightline analyses` lists others",
         '- `sightline sql RECORDING "SELECT ..."`; `sightline tables` lists tables and columns',
         "- `sightline compare BEFORE AFTER --json`: after a change, whether it is real and why",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _choose_table(answer: Answer) -> str:
+    """An analysis that this recording can answer."""
+    if answer.kernels:
+        return "kernels"
+    if answer.host_breakdown:
+        return "host_breakdown"
+    return "recording_cost"
