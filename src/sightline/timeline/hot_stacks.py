@@ -31,6 +31,7 @@ _RECORDER = r"(?:^|/)sightline/record/inline/"
 _FOREIGN = (
     rf"(?:^|/)(?:site|dist)-packages/|(?:^|/)python3(?:\.\d+t?|\d{{1,3}})?/(?:lib/)?|^<|{_RECORDER}"
 )
+_CELL = r"^<ipython-input-"  # of IPython in a terminal; a notebook's cells are files
 # Python's import system, PyTorch's loader of data, and all of PyTorch.
 _IMPORTING = r"^<frozen importlib"
 _LOADING = r"(?:^|/)torch/utils/data/"
@@ -267,7 +268,7 @@ def _is_own() -> pl.Expr:
     """Whether a frame is of the program itself: with a line, and of no package or library."""
     file = _unify(pl.col("file"))
     named = (file != "") & pl.col("line").is_not_null() & pl.col("row").is_null()
-    return named & ~file.str.contains(_FOREIGN)
+    return named & (~file.str.contains(_FOREIGN) | file.str.contains(_CELL))
 
 
 def _unify(file: pl.Expr) -> pl.Expr:
