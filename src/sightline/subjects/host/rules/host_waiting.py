@@ -45,6 +45,7 @@ from sightline.subjects.host.rules._asleep import (
     WAITING_PCT,
     Blocked,
     measure_unexplained_sleep,
+    measure_woken,
     report_blocked,
 )
 from sightline.subjects.host.rules._sampled import name_waits
@@ -52,6 +53,7 @@ from sightline.subjects.host.rules._shared import list_names
 from sightline.timeline.host_parts import has_only_host, list_long_python
 from sightline.timeline.step_usage import sum_sleeps, sum_usage
 
+_LEAST_WOKEN_PCT = 1.0  # less is no evidence
 LEAST_SAMPLES = 10  # a share of fewer says little (ours)
 RULE = Rule("host-waiting", "The main thread sleeps", explains_lateness=True)
 
@@ -73,8 +75,8 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         slept,
-        f"{slept.there.thread} sleeps for {slept.there.share} of its time: it waits for "
-        "a file, a lock, the network or another process, and not for data or other ranks.",
+        f"{slept.there.thread} {_name_state(run)} for {slept.there.share} of its time: it waits "
+        "for a file, a lock, the network or another process, and not for data or other ranks.",
         lines,
         Advice(
             fix="move what it waits for to another thread or process, or do it once instead of "
@@ -82,6 +84,14 @@ def check(run: Run) -> Iterator[Finding]:
             verify="sightline stats step_usage AFTER: asleep_pct",
         ),
     )
+
+
+def _name_state(run: Run) -> str:
+    """What a thread does that waits: where other programs run, it may have no CPU when it wakes."""
+    woken = measure_woken(run)
+    if woken is None or woken.pct < _LEAST_WOKEN_PCT:
+        return "sleeps"
+    return "sleeps, or has been woken and has no CPU yet,"
 
 
 def _show_where(run: Run) -> str:
