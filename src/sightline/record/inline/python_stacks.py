@@ -2,7 +2,8 @@
 
 No rights are needed, unlike for samplers from outside. A sample waits for the interpreter's lock,
 so time in libraries that hold it is seen when they give it back, and belongs to their caller.
-What of the time between two samples the thread ran, its CPU clock says, where the system has one.
+What of the time between two samples the thread ran, or was ready to, its CPU clock and the kernel's
+schedstat say, where the system has them: the rest is waits, as in py-spy's samples.
 Written as speedscope's JSON: https://www.speedscope.app/file-format-schema.json.
 """
 
@@ -29,8 +30,8 @@ Stack = tuple[tuple[str, str, int], ...]  # function, file, line; the outermost 
 class PythonStacks:
     """Samples the thread that makes it, while the block runs; `above` is left out of stacks.
 
-    `weights` is ns by stack, `ran` how much of that the thread was on a CPU; None where no clock of
-    it is known.
+    `weights` is ns by stack, `ran` how much of that the thread was on a CPU, or ready for one; None
+    where no clock of it is known.
     """
 
     def __init__(self, period_s: float = PERIOD_S) -> None:
@@ -39,7 +40,7 @@ class PythonStacks:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True, name="sightline-stacks")
         self.weights: dict[Stack, int] = {}
-        self._read_clock = find_thread_clock(self._thread_id)
+        self._read_clock = find_thread_clock(self._thread_id, threading.get_native_id())
         self.ran: dict[Stack, int] | None = None if self._read_clock is None else {}
         self._above = 0
 
@@ -86,14 +87,27 @@ class PythonStacks:
             _write_profile(path, self.ran, without, None)
 
 
-def find_thread_clock(thread_id: int) -> Callable[[], int] | None:
-    """What reads a thread's CPU time, ns; None where there is no such clock (Windows, macOS)."""
+def find_thread_clock(thread_id: int, native_id: int) -> Callable[[], int] | None:
+    """What reads for how long a thread has run or been ready to, ns; None where nobody counts it.
+
+    Not on Windows and macOS. Without schedstat (Linux with CONFIG_SCHED_INFO) it is what it ran.
+    """
+    schedstat = Path(f"/proc/self/task/{native_id}/schedstat")
     try:
         clock = time.pthread_getcpuclockid(thread_id)
         time.clock_gettime_ns(clock)
     except (AttributeError, OSError):
         return None
-    return lambda: time.clock_gettime_ns(clock)
+    try:
+        _read_queued(schedstat)
+    except (OSError, ValueError, IndexError):
+        return lambda: time.clock_gettime_ns(clock)
+    return lambda: time.clock_gettime_ns(clock) + _read_queued(schedstat)
+
+
+def _read_queued(schedstat: Path) -> int:
+    """For how long a thread was ready and had no CPU, ns: the second field of proc(5)'s file."""
+    return int(schedstat.read_bytes().split()[1])
 
 
 def _read_nothing() -> int:
