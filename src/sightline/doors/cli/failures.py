@@ -79,8 +79,9 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
     """Counts by cause, and the incidents that have a time."""
     from pathlib import Path
 
-    from sightline.errors import RequestError
+    from sightline.errors import DamagedError, RequestError, UnknownFormatError
     from sightline.health.failures.incidents import count_causes, list_incidents, read_table
+    from sightline.health.reading.quiet_logs import reports_nothing
     from sightline.health.reading.recordings import read_recordings
     from sightline.opening.run import open_run
 
@@ -92,7 +93,12 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
         )
     incidents: list[Incident] = []
     for path in args.recordings:
-        node = read_recordings(open_run([path]))
+        try:
+            node = read_recordings(open_run([path]))
+        except (DamagedError, UnknownFormatError):
+            if not Path(path).is_file() or not reports_nothing(Path(path)):
+                raise
+            continue  # the log of a node on which nothing failed
         incidents += list_incidents(Path(path).name, node.events)
     counts = count_causes(incidents)
     if args.incidents:

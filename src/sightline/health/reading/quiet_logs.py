@@ -1,0 +1,36 @@
+"""Kernel logs in which NVIDIA's driver reports nothing: those of nodes that are well."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sightline.core.model.declare import Quality
+from sightline.core.model.source import Source
+from sightline.formats._stacks import read_text
+from sightline.formats.device_logs.kernel_log import read_event
+
+_REMARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begins? at ")  # of journalctl, in a line
+_BY_KERNEL = re.compile(
+    r"^(?:<\d+>)?\[|\bkernel: "
+)  # the prefix of dmesg, or the name in a journal
+_MOST_BYTES = 1 << 30
+
+
+def reports_nothing(path: Path) -> bool:
+    """Whether a file is a kernel's log without an event of a GPU.
+
+    Its first line is the kernel's, or journalctl says that it has none. An empty file is no such
+    log: whoever may not read the kernel's messages gets one, too.
+    """
+    source = Source(path, str(path))
+    if source.size > _MOST_BYTES:
+        return False
+    quality: list[Quality] = []
+    lines = [line for line in read_text(source, quality).splitlines() if line.strip()]
+    told = [line for line in lines if not _REMARK.match(line)]
+    if not lines or quality:
+        return False
+    if told and not _BY_KERNEL.match(told[0]):
+        return False
+    return not any(map(read_event, told))
