@@ -11,9 +11,10 @@ from sightline.formats._stacks import read_text
 from sightline.formats.device_logs.kernel_log import read_event
 
 _REMARK = re.compile(r"-- .* --$|-- (?:Journal|Logs) begins? at ")  # of journalctl, in a line
+# The prefix of dmesg, in seconds or as a date; the kernel's name in a journal.
 _BY_KERNEL = re.compile(
-    r"^(?:<\d+>)?\[|\bkernel: "
-)  # the prefix of dmesg, or the name in a journal
+    r"(?:<\d+>)?\[ *\d+\.\d+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d|[^\[]{0,120}\bkernel: "
+)
 _MOST_BYTES = 1 << 30
 
 
