@@ -133,6 +133,23 @@ def test_a_node_that_is_well_stops_nobody(tmp_path: Path, name: str) -> None:
     assert json.loads(told.out)["interruptions"] == 1
     alone = sightline("failures", well, "--gpus", "16", "--over", "30d")
     assert (alone.code, "no failure is recorded here" in alone.said) == (2, True)
+    judged = _judge(well)
+    assert (judged["xid"], judged["kernel-errors"]) == ("pass", "pass")
+    assert judged["ecc-uncorrected"] == "not checked"
+
+
+@pytest.mark.parametrize("text", [WELL["dmesg"], WELL["dmesg"] + XID])
+def test_a_kernels_log_tells_of_its_host_too(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "node01.log"
+    log.write_text(f"{text}[  9000.5] mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 7\n")
+    judged = _judge(log)
+    assert judged["kernel-errors"] != "pass"
+    assert (judged["xid"] == "pass") == (XID not in text)
+
+
+def _judge(log: Path) -> dict[str, str]:
+    data = json.loads(sightline("health", log, "--json").out)
+    return {one["name"]: one["state"] for one in data["checks"]}
 
 
 @pytest.mark.parametrize("content", ["", "hello\n", "[hello world\n", "kernel: \x00\x01\n"])

@@ -79,11 +79,9 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
     """Counts by cause, and the incidents that have a time."""
     from pathlib import Path
 
-    from sightline.errors import DamagedError, RequestError, UnknownFormatError
+    from sightline.errors import RequestError
     from sightline.health.failures.incidents import count_causes, list_incidents, read_table
-    from sightline.health.reading.quiet_logs import reports_nothing
-    from sightline.health.reading.recordings import read_recordings
-    from sightline.opening.run import open_run
+    from sightline.health.reading.quiet_logs import read_node
 
     if not args.recordings and not args.incidents:
         raise RequestError(
@@ -93,13 +91,7 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
         )
     incidents: list[Incident] = []
     for path in args.recordings:
-        try:
-            node = read_recordings(open_run([path]))
-        except (DamagedError, UnknownFormatError):
-            if not Path(path).is_file() or not reports_nothing(Path(path)):
-                raise
-            continue  # the log of a node on which nothing failed
-        incidents += list_incidents(Path(path).name, node.events)
+        incidents += list_incidents(Path(path).name, read_node(path).events)
     counts = count_causes(incidents)
     if args.incidents:
         table = read_table(Path(args.incidents))
