@@ -68,7 +68,7 @@ def take_sample(run: Run, name: str) -> Sample:
             why="it has samples of stacks, and no timeline whose steps could be compared"
             if has_stacks
             else f"it has no timeline, but {', '.join(run.present()) or 'no rows'}",
-            hint="Which program is faster, and by which functions:  sightline try -- BEFORE -- AFTER"
+            hint="Which is faster, and by which functions:  sightline try -- BEFORE -- AFTER"
             if has_stacks
             else "Record one:  sightline run -- COMMAND",
         )
