@@ -58,6 +58,18 @@ def test_a_run_answers_as_the_command_does(ask, words):
     assert json.loads(json.dumps(ask(sightline.open(str(EXAMPLE))))) == printed
 
 
+def test_a_run_is_asked_for_the_window_without_a_finding():
+    run = sightline.open(str(EXAMPLE))
+    data = run.what_if(remove=["dataloader-starved"])
+    printed = command("whatif", EXAMPLE, "--remove", "dataloader-starved", "--json").out
+    assert json.loads(json.dumps(data["findings"])) == json.loads(printed)
+    (found,) = (f for f in run.findings() if f.rule == "dataloader-starved")
+    assert data["window_ns"] - data["new_window_ns"] == data["saved_ns"] == found.gain_ns
+    assert data["saved_pct"] == pytest.approx(found.gain_pct)
+    with pytest.raises(sightline.errors.RequestError, match="can be removed, alone"):
+        run.what_if(remove=["dataloader-starved", "memcpy:HtoD"])
+
+
 def test_a_run_writes_what_the_command_writes(tmp_path):
     run = sightline.open(str(EXAMPLE))
     for ending in ("folded", "speedscope.json", "svg"):

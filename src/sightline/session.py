@@ -156,10 +156,15 @@ class Session(Run):
     def what_if(self, *, scale: Sequence[str] = (), remove: Sequence[str] = ()) -> dict[str, Any]:
         """The window if some work were faster or gone: what `sightline whatif --json` prints.
 
-        As `run.what_if(remove=["memcpy:HtoD"], scale=["kernel:gemm=0.5"])`. Raises RequestError.
+        As `run.what_if(remove=["memcpy:HtoD"], scale=["kernel:gemm=0.5"])`. The name of a finding
+        alone, as `remove=["dataloader-starved"]`, asks for the window without it; `findings` then
+        has what the report says of it. Raises RequestError.
         """
         from sightline.answer.what_if import describe_change
+        from sightline.answer.what_if_finding import describe_without, names_finding
 
+        if names_finding(scale, remove):
+            return describe_without(self, self.findings(), remove[0])
         return describe_change(self, scale, remove)
 
     def roofline(self) -> pl.DataFrame:

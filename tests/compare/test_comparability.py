@@ -12,11 +12,15 @@ import pytest
 from compare.programs import Program, record, write_runs
 from sightline.compare.comparability import Check, check_matched, check_sides
 from sightline.compare.comparison import compare_samples
+from sightline.compare.fingerprint import parse_fingerprint, write_fingerprint
 from sightline.compare.sample import Sample, take_sample
 from sightline.compare.sides import open_side
+from sightline.core.model import usage_metrics as m
+from sightline.session import Session
 from sightline.views.comparison.comparison import render_comparison
 from support.as_nsys import nsys
 from support.clocks import ten_kernels
+from support.stepped import MS, write_program
 from support.traces import host, kernel, launched, op, opened, step
 from synth import kineto, scenarios
 
@@ -164,3 +168,24 @@ def test_a_hole_in_the_record_is_not_fewer_launches(tmp_path: Path) -> None:
     assert "What explains it" not in said
     whole = compare_samples(sides[:1], sides[:1])
     assert "launches" in {row["metric"] for row in whole["metrics"]}
+
+
+def _queue(folder: Path, queued_ns: int) -> Sample:
+    """Steps of 10 ms, of which the thread waits so long for a CPU."""
+    rises = {m.THREAD_CPU: 10 * MS - queued_ns, m.THREAD_QUEUED: queued_ns, m.PROCESS_CPU: 5 * MS}
+    run = write_program(folder, step_ns=10 * MS, rises=rises, operators=[("aten::mm", 0, 6 * MS)])
+    return take_sample(Session.of(run), folder.name)
+
+
+@pytest.mark.parametrize("is_fingerprint", [False, True])
+def test_a_machine_that_others_use_is_said(tmp_path: Path, is_fingerprint: bool) -> None:
+    busy, alone = _queue(tmp_path / "busy", 4 * MS), _queue(tmp_path / "alone", 50_000)
+    if is_fingerprint:
+        busy = parse_fingerprint(write_fingerprint(busy), "busy")
+    check = _find("CPUs", busy, alone)
+    assert check.effect == "limits"
+    assert check.text.startswith(
+        "the main thread had no CPU for 40.0 % of its time before and 0.5 % of its time after: "
+    )
+    assert (check.before, check.after) == pytest.approx((40, 0.5))
+    assert not [c for c in check_sides([alone], [alone]) if c.check == "CPUs"]

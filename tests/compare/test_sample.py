@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+import sightline
 from compare.programs import Program
 from sightline.compare.sample import take_sample
+from sightline.errors import MissingDataError
+from support.profiles import PY_SPY, write_profile
 from support.traces import host, kernel, launched, op, opened, opened_ranks, step
 
 
@@ -84,3 +89,13 @@ def test_launched_kernels_know_where(tmp_path: Path) -> None:
 
 def test_program_of_the_proof_is_as_long_as_it_says() -> None:
     assert Program().step_us == 400 + 150 + 90 + 60 + 30 + 50
+
+
+def test_samples_alone_are_tried_and_not_compared(tmp_path: Path) -> None:
+    """Whoever recorded a C program by `sightline run` is not told to record it by that."""
+    stacks = {(("main", "stencil.c", 20), ("sweep", "stencil.c", 8)): 1.0}
+    profile = write_profile(tmp_path / "a.cpu.speedscope.json", stacks, PY_SPY)
+    with pytest.raises(MissingDataError) as error:
+        take_sample(sightline.open(profile), "a")
+    assert "sightline try -- BEFORE -- AFTER" in str(error.value)
+    assert "sightline run" not in str(error.value)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -24,16 +25,16 @@ class _Shell:
 
     def __init__(self) -> None:
         self.user_ns: dict[str, Any] = {}
-        self.magics: dict[str, Callable[[str, str], None]] = {}
+        self.magics: dict[str, Callable[[str, Any], None]] = {}
 
     def register_magic_function(
-        self, function: Callable[[str, str], None], kind: str, name: str
+        self, function: Callable[[str, Any], None], kind: str, name: str
     ) -> None:
         assert kind == "cell"
         self.magics[name] = function
 
-    def run_cell(self, cell: str) -> None:
-        exec(compile(cell, "<cell>", "exec"), self.user_ns)
+    def run_cell(self, cell: str | CodeType) -> None:
+        exec(compile(cell, "<cell>", "exec") if isinstance(cell, str) else cell, self.user_ns)
 
 
 @pytest.fixture
@@ -69,6 +70,40 @@ def test_a_cell_is_sampled_and_kept(shell: _Shell, tmp_path: Path) -> None:
     assert flame.to_rows()[0]["name"].startswith("burn (")
     assert run.rows("stack_weights") > 0
     assert "pytest" not in repr(flame.to_rows()), "who called the cell is not part of it"
+
+
+SLEEPS = """
+import time
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+burn(0.4)
+time.sleep(0.8)
+"""
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(not hasattr(time, "pthread_getcpuclockid"), reason="no such clock here")
+def test_sleep_is_no_time_of_the_cpu(shell: _Shell, tmp_path: Path) -> None:
+    """And a line is where the cell was, not where its function begins."""
+    cell = compile(SLEEPS, "/tmp/ipykernel_7/8.py", "exec")
+    shell.magics["sightline"](f"run -o {tmp_path}/mine", cell)
+    run = shell.user_ns["run"]
+    hot = next(f for f in run.findings() if f.rule == "hot-function")
+    assert re.search(r"is in burn \(8.py:[45]\)", hot.summary), hot.summary
+    (waits,) = (f for f in run.findings() if f.rule == "waiting-line")
+    assert "<module> (8.py:8)" in waits.summary
+    assert waits.cost is not None and waits.cost.amount >= 600_000_000
+
+
+def test_without_a_clock_of_the_thread_all_samples_stand_together(
+    shell: _Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(time, "pthread_getcpuclockid", raising=False)
+    shell.magics["sightline"](f"run -o {tmp_path}/mine", CELL)
+    (file,) = (tmp_path / "mine.sightline").iterdir()
+    assert file.name == "cell.speedscope.json"
 
 
 def test_frames_that_lead_into_the_cell_are_left_out(tmp_path: Path) -> None:

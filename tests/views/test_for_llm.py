@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,26 @@ def test_it_says_what_the_report_says() -> None:
         assert f"- Fix: {found.fix}" in outcome.out
     assert f"`sightline explain {findings[0].rule}`" in outcome.out
     assert outcome.out == sightline("report", EXAMPLE, "--format", "llm").out
+
+
+@pytest.mark.parametrize("name", ["simulated-dataloader.json.gz", "cpu-training.json.gz"])
+def test_the_table_that_it_names_can_be_asked(name: str) -> None:
+    path = EXAMPLE.with_name(name)
+    page = sightline("report", path, "--for-llm").out
+    (table,) = re.findall(r"`sightline stats (\w+) RECORDING --format json`", page)
+    outcome = sightline("stats", table, path, "--format", "json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)
+
+
+def test_every_view_says_where_the_time_of_a_program_on_the_cpu_went() -> None:
+    path = EXAMPLE.with_name("cpu-training.json.gz")
+    screen = sightline("report", path).out
+    part, share, time = re.search(r"CPU +█+ +(\S.*?)  +(\S+ %) +(\S+ \S+)", screen).groups()  # type: ignore[union-attr]
+    page = sightline("report", path, "--for-llm").out
+    assert "## Where the main thread's time went" in page
+    assert f"{part} {share} ({time})" in page
+    assert f"| {part} | {share} | {time} |" in sightline("report", path, "--format", "markdown").out
 
 
 def test_a_name_gives_no_orders(tmp_path: Path) -> None:

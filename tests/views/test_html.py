@@ -122,9 +122,14 @@ def test_every_panel_is_there_or_says_why_not(scenario):
 
 def test_the_summary_of_a_run_on_the_cpu_says_where_its_time_went():
     run = simulated("cpu_only").run
-    found = registry.load("panels", "summary").data(PageView(run, answer_run(run)))
-    assert [block["kind"] for block in found] == ["text", "findings", "table", "limits"]
-    names, own = found[2]["columns"][0], found[2]["columns"][-1]
+    answer = answer_run(run)
+    found = registry.load("panels", "summary").data(PageView(run, answer))
+    assert [block["kind"] for block in found] == ["text", "findings", "table", "table", "limits"]
+    parts = {column["name"]: column["values"] for column in found[2]["columns"]}
+    assert parts["part"] == [row["part"] for row in answer.main_parts]
+    assert parts["own_ns"] == [row["own_ns"] for row in answer.main_parts]
+    assert sum(parts["own_ns"]) == answer.main_parts[0]["window_ns"]
+    names, own = found[3]["columns"][0], found[3]["columns"][-1]
     assert own["name"] == "host_self_ns"
     largest = run.ask("ops").sort("host_self_ns", descending=True).head(1)
     assert (names["values"][0], own["values"][0]) == largest.select("name", "host_self_ns").row(0)

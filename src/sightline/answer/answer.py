@@ -14,6 +14,7 @@ from typing import Any
 
 from sightline.answer.price_words import has_gain, write_price
 from sightline.core import registry
+from sightline.core.model.describe import count_recordings
 from sightline.core.registry import OF_WINDOW
 from sightline.core.units import (
     format_about_ns,
@@ -30,6 +31,7 @@ from sightline.diagnosis.ranking import OUTSIDE, SEGMENT
 
 SCHEMA = "sightline-report/1"
 LEAST_ROOM_PCT = 1.0  # of a window: what gains less when it is free is not worth a word
+MAIN_THREAD = "Where the main thread's time went"  # of a program without a device
 ALL_FREE = "all of these"  # the ladder's last rung (analysis limits)
 
 Row = dict[str, Any]
@@ -143,6 +145,25 @@ class Answer:
             for f in fields(self)
             if f.name != "schema" and (f.name != "sample" or self.sample)
         }
+
+    @cached_property
+    def main_parts(self) -> list[Row]:
+        """Parts of the main thread's time, of the rank that took longest; none beside a device."""
+        rows = self.host_breakdown
+        slowest = max(rows, key=lambda row: row["window_ns"], default={}).get("rank")
+        return [row for row in rows if row["rank"] == slowest]
+
+    @cached_property
+    def main_usage(self) -> str | None:
+        """What the operating system counted for that thread, in words; None where it did not."""
+        slowest = self.main_parts[0]["rank"] if self.main_parts else None
+        for row in self.step_usage if self.main_parts else ():
+            if row["rank"] == slowest:
+                parts = [f"runs for {format_pct(row['running_pct'])} of a step"]
+                if row["queued_pct"] is not None:
+                    parts.append(f"has no CPU for {format_pct(row['queued_pct'])}")
+                return ", ".join([*parts, f"sleeps for {format_pct(row['asleep_pct'])}"])
+        return None
 
     @cached_property
     def judged(self) -> list[Row]:
@@ -310,8 +331,8 @@ def _describe_run(answer: Answer) -> list[str]:
     """What was recorded: tools, devices, window, how much."""
     recordings, devices = answer.recordings, answer.devices
     parts = [", ".join(sorted({r["tool"] or r["format"] for r in recordings}))]
-    if len(recordings) > 1:
-        parts.append(format_several(len(recordings), "recording"))
+    if several := count_recordings(recordings):
+        parts.append(several)
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")

@@ -36,6 +36,8 @@ _MAIN = (
 MATCHED_BLOCK_PCT, MATCHED_NOTE_PCT = 50.0, 90.0
 
 
+# The main thread's time without a CPU that is worth a word: as of host-preempted.
+QUEUED_NOTE_PCT = 10.0
 LOST_KERNELS = "lost_kernels"  # timeline/coverage.py
 
 
@@ -62,6 +64,7 @@ def check_sides(before: Sequence[Sample], after: Sequence[Sample]) -> list[Check
             _count,
             _steps,
             _clocks,
+            _cpus,
             _shapes,
             _tools,
             _options,
@@ -178,6 +181,25 @@ def _clocks(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check
     )
     effect = "blocks" if size > CLOCK_BLOCK else "limits" if size > CLOCK_NOTE else "ok"
     yield Check("clock", effect, text, *sides)
+
+
+def _cpus(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:
+    """What other programs took differs from run to run, and is no work of this one's steps."""
+    sides = [
+        max((s.facts.queued_pct for s in side if s.facts.queued_pct is not None), default=None)
+        for side in (before, after)
+    ]
+    told = [
+        f"{format_pct(share)} of its time {when}"
+        for share, when in zip(sides, ("before", "after"), strict=True)
+        if share is not None
+    ]
+    if any(share is not None and share >= QUEUED_NOTE_PCT for share in sides):
+        text = (
+            f"the main thread had no CPU for {' and '.join(told)}: other programs ran, or more "
+            "threads than there are CPUs, and how much they take differs from run to run"
+        )
+        yield Check("CPUs", "limits", text, *sides)
 
 
 def _shapes(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]:

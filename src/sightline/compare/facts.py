@@ -12,6 +12,7 @@ from sightline.core.algebra.window import host_in
 from sightline.core.model.run import Run
 from sightline.subjects.devices.analyses.slow_clocks import CLOCK
 from sightline.timeline.coverage import note_lost_kernels
+from sightline.timeline.step_usage import sum_usage
 
 OPTIONS = {"has_stacks": "Python stacks", "has_shapes": "input shapes"}
 # Figures beside the step time, and their units.
@@ -31,7 +32,8 @@ class Facts:
 
     `shapes` are the calls of operators per step by `name` and `input_shapes`; `options` what was
     recorded besides, of OPTIONS; `losses` what importers could not read: kind, text and count.
-    `metrics` are those of METRICS that are known.
+    `metrics` are those of METRICS that are known. `queued_pct` is for how much of its time the main
+    thread was ready to run and had no CPU, of the rank with most of it, where that was counted.
     """
 
     devices: tuple[str, ...]
@@ -43,6 +45,7 @@ class Facts:
     options: frozenset[str]
     losses: tuple[tuple[str, str, int | None], ...]
     metrics: Mapping[str, float]
+    queued_pct: float | None = None
 
 
 def read_facts(run: Run, leaves: pl.DataFrame, count: int, *, has_steps: bool) -> Facts:
@@ -63,7 +66,13 @@ def read_facts(run: Run, leaves: pl.DataFrame, count: int, *, has_steps: bool) -
             *_list_lost_kernels(run),
         ),
         metrics=_read_metrics(run, leaves, count),
+        queued_pct=_read_queued(run),
     )
+
+
+def _read_queued(run: Run) -> float | None:
+    share = sum_usage(run).get_column("queued_pct").max()
+    return share if isinstance(share, float) else None
 
 
 def _list_lost_kernels(run: Run) -> list[tuple[str, str, int | None]]:

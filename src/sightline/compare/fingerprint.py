@@ -203,6 +203,7 @@ def _list_facts(facts: Facts) -> dict[str, Any]:
         "options": sorted(facts.options),
         "losses": [[kind, _cut(text), count] for kind, text, count in facts.losses],
         "metrics": {name: _round(value) for name, value in sorted(facts.metrics.items())},
+        **({} if facts.queued_pct is None else {"queued_pct": _round(facts.queued_pct)}),
     }
 
 
@@ -295,4 +296,5 @@ def _parse_facts(facts: dict[str, Any], shapes: list[list[Any]]) -> Facts:
             for kind, text, count in facts["losses"]
         ),
         metrics={k: float(v) for k, v in facts["metrics"].items() if k in METRICS},
+        queued_pct=None if facts.get("queued_pct") is None else float(facts["queued_pct"]),
     )

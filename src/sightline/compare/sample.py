@@ -62,10 +62,15 @@ class Sample:
 def take_sample(run: Run, name: str) -> Sample:
     """The steady steps of a run; of its window, where it has one. Raises MissingDataError."""
     if not run.rows("device_ops") and not run.rows("host_ops"):
+        has_stacks = run.rows("cpu_samples") or run.rows("stack_weights")
         raise MissingDataError(
             f"{name} cannot be compared",
-            why=f"it has no timeline, but {', '.join(run.present()) or 'no rows'}",
-            hint="Record one:  sightline run -- COMMAND",
+            why="it has samples of stacks, and no timeline whose steps could be compared"
+            if has_stacks
+            else f"it has no timeline, but {', '.join(run.present()) or 'no rows'}",
+            hint="Which is faster, and by which functions:  sightline try -- BEFORE -- AFTER"
+            if has_stacks
+            else "Record one:  sightline run -- COMMAND",
         )
     steps = _choose_steps(run)
     left_out = 0

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
 import shlex
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from sightline.errors import MissingDataError, RequestError, SightlineError
 if TYPE_CHECKING:
     from sightline.session import Session
 
+_OUTSIDE = ("IPython", "ipykernel")  # packages that lead into a cell
 _NAME = "recorded"  # the variable that holds the session, where no other is named
 
 
@@ -83,9 +85,13 @@ def _record(shell: Any, cell: str, args: argparse.Namespace) -> Session:
 
 
 def _sample_cell(shell: Any, cell: str, place: str) -> Path:
-    """The run folder of a cell whose Python stacks were sampled, without IPython's own frames."""
+    """The run folder of a cell whose Python stacks were sampled, without IPython's own frames.
+
+    Where it is known what of the time the cell ran, there are two profiles, as py-spy's are.
+    """
     from sightline.core.model import run_folder
     from sightline.record.inline.python_stacks import PythonStacks
+    from sightline.record.inline.rank import make_host_mark
 
     with PythonStacks() as stacks:
         shell.run_cell(cell)
@@ -93,7 +99,15 @@ def _sample_cell(shell: Any, cell: str, place: str) -> Path:
         raise MissingDataError("nothing was sampled", why="the cell ran for too short a time")
     try:
         folder = run_folder.make_free_folder(Path(place + run_folder.FOLDER_ENDING).absolute())
-        stacks.write(folder / "cell.speedscope.json", without=("IPython", "ipykernel"))
+        if stacks.ran:
+            mark, pid = make_host_mark(), os.getpid()
+            stem = f"host-{mark}.{pid}"
+            whole = folder / f"{stem}.wall.speedscope.json"
+            stacks.write(whole, _OUTSIDE, run_folder.WALL_TIME)
+            stacks.write_ran(folder / f"{stem}.cpu.speedscope.json", _OUTSIDE)
+            run_folder.write_facts(folder, f"{mark}-{pid}", {"host_mark": mark, "state": "ended"})
+        else:
+            stacks.write(folder / "cell.speedscope.json", _OUTSIDE)
     except OSError as error:
         raise RequestError(f"cannot write {place}", why=error.strerror) from error
     return folder

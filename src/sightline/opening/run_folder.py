@@ -196,13 +196,14 @@ def _keep_fitting(
                 **row,
                 "severity": "info",
                 "remedy": None,
-                "text": "CPU only: no GPU was found on the machine",
+                "text": "CPU only: no NVIDIA GPU was found on the machine",
             }
         if row["kind"] == "no_python_stacks":  # beside py-spy's stacks, which are not of the trace
             row = {
                 **row,
                 "text": "PyTorch's trace has no Python stacks (--stacks records them): "
                 "causes are named by op, not by line",
+                "remedy": "Record with sightline run --stacks.",
             }
         kept.append(row)
     return kept

@@ -89,6 +89,8 @@ def has_only_host(run: Run) -> bool:
 
 # NCCL needs GPUs, as do the operators of cuDNN and MIOpen, and the runtimes' own calls.
 _ON_DEVICE = r"^nccl:|^aten::_?(?:cudnn|miopen)_|^(?:cuda|hip)[A-Z]"
+# Recurrent layers ask it of any tensor, and it answers no on a CPU (PyTorch, native/RNN.cpp).
+_ASKS_DEVICE = "aten::cudnn_is_acceptable"
 # Memory that nothing is written to takes microseconds of a CPU, however much it is; so long an
 # allocation makes a GPU's context first (0.1 to 4 s in recordings of others; the limit is ours).
 _ALLOCATION, _CONTEXT_NS = r"^aten::empty(?:_strided)?$", 50_000_000
@@ -99,7 +101,8 @@ def uses_device(run: Run) -> bool:
     host = run.table("host_ops", ["name", "start_ns", "end_ns"])
     name, ns = pl.col("name").cast(pl.String), pl.col("end_ns") - pl.col("start_ns")
     makes_context = name.str.contains(_ALLOCATION) & (ns >= _CONTEXT_NS)
-    return bool(host.select((name.str.contains(_ON_DEVICE) | makes_context).any()).item())
+    on_device = name.str.contains(_ON_DEVICE) & (name != _ASKS_DEVICE)
+    return bool(host.select((on_device | makes_context).any()).item())
 
 
 def has_operators(run: Run) -> bool:

@@ -25,8 +25,18 @@ _METRICS = ("cpu_time_ns", "samples")
 _WALL = ("wall_time_ns",)
 _WAITING = {"value": pl.Int64, "looped": pl.Int64, "whole": pl.Int64}
 # Where packages are installed, and the standard library lies (site and sysconfig of CPython). What
-# stands in angle brackets is no file: <frozen importlib>, or <string> of a dataclass's methods.
-_FOREIGN = r"(?:^|/)(?:site|dist)-packages/|(?:^|/)python3(?:\.\d+t?|\d{1,3})?/(?:lib/)?|^<"
+# stands in angle brackets is no file: <frozen importlib>, or <string> of a dataclass's methods. Our
+# recorder in the program is none of it either, wherever it is installed.
+_RECORDER = r"(?:^|/)sightline/record/inline/"
+_FOREIGN = (
+    rf"(?:^|/)(?:site|dist)-packages/|(?:^|/)python3(?:\.\d+t?|\d{{1,3}})?/(?:lib/)?|^<|{_RECORDER}"
+)
+_CELL = r"^<ipython-input-"  # of IPython in a terminal; a notebook's cells are files
+# Python's import system, PyTorch's loader of data, and all of PyTorch.
+_IMPORTING = r"^<frozen importlib"
+_LOADING = r"(?:^|/)torch/utils/data/"
+_TORCH = r"(?:^|/)(?:site|dist)-packages/torch/"
+_OWN = ["own_function", "own_file", "own_line"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,33 @@ def list_waiting(run: Run) -> pl.DataFrame:
     )
 
 
+def list_own_lines(run: Run) -> pl.DataFrame:
+    """Lines of the program's own by the CPU time of what they do themselves, the longest first.
+
+    function, file, line; `python` ns in which it was there, or in what it calls outside PyTorch;
+    `loading` ns of all that it does below PyTorch's loader of data. Neither counts what modules do
+    while they are imported, nor the recorder.
+    """
+    names = {"function": pl.String, "file": pl.String, "line": pl.Int64}
+    schema = {**names, "python": pl.Int64, "loading": pl.Int64}
+    weights = _weigh_metrics(run, _METRICS[:1])
+    if weights is None:
+        return pl.DataFrame(schema=schema)
+    frames = _read_frames(run)
+    ends = frames.select(*_TRACE, "frame_id", in_torch=_unify(pl.col("file")).str.contains(_TORCH))
+    rows = weights[0].join(_find_owners(run, frames), on=[*_TRACE, "stack_id"])
+    rows = rows.join(ends, on=[*_TRACE, "frame_id"]).filter(
+        pl.col("own_line").is_not_null() & ~pl.col("is_set_up")
+    )
+    sums = rows.group_by(_OWN).agg(
+        python=pl.col("value").filter(~pl.col("in_torch") & ~pl.col("is_loading")).sum(),
+        loading=pl.col("value").filter("is_loading").sum(),
+    )
+    named = sums.rename(dict(zip(_OWN, names, strict=True)))
+    whole = pl.col("python") + pl.col("loading")
+    return named.sort(whole, *names, descending=[True, False, False, False]).select(list(schema))
+
+
 def _read(run: Run) -> HotStacks | None:
     weights = _weigh_stacks(run)
     if weights is None:
@@ -123,9 +160,7 @@ def _read(run: Run) -> HotStacks | None:
 
 def _sum_ends(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     """What stacks of some weight end in: functions, lines and who of the program's own is there."""
-    frames = run.table("frames").select(*_TRACE, "frame_id", *_FUNCTION, "line")
-    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String)).with_columns(_name_library())
-    frames = frames.with_columns(row=find_host_functions(frames))
+    frames = _read_frames(run)
     return (
         rows.join(_find_owners(run, frames), on=[*_TRACE, "stack_id"])
         .join(frames, on=[*_TRACE, "frame_id"])
@@ -137,6 +172,13 @@ def _sum_ends(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("value", descending=True, maintain_order=True)
     )
+
+
+def _read_frames(run: Run) -> pl.DataFrame:
+    """Functions of stacks, with the `row` of host_functions.tsv or null."""
+    frames = run.table("frames").select(*_TRACE, "frame_id", *_FUNCTION, "line")
+    frames = frames.with_columns(pl.col(_FUNCTION).cast(pl.String)).with_columns(_name_library())
+    return frames.with_columns(row=find_host_functions(frames))
 
 
 def _weigh_stacks(run: Run) -> tuple[pl.DataFrame, str] | None:
@@ -181,7 +223,9 @@ def _leave_gpu_out(run: Run, weights: pl.DataFrame) -> pl.DataFrame:
 def _find_owners(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
     """Each stack's last frame, and the nearest own function at or above it.
 
-    rank, recording_id, stack_id, frame_id, own_function, own_file, own_line, is_looped.
+    rank, recording_id, stack_id, frame_id, own_function, own_file, own_line; is_looped, below
+    asyncio's event loop; is_loading, below PyTorch's loader; is_set_up, in an import or in the
+    recorder.
     """
     stacks = run.table("stacks").select(*_TRACE, "stack_id", "parent_id", "frame_id")
     known = frames.select(
@@ -189,6 +233,8 @@ def _find_owners(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
         "frame_id",
         is_own=_is_own(),
         is_loop=_is_loop(),
+        is_loader=_unify(pl.col("file")).str.contains(_LOADING),
+        sets_up=_unify(pl.col("file")).str.contains(f"{_IMPORTING}|{_RECORDER}"),
         own_function="function",
         own_file="file",
         own_line="line",
@@ -198,26 +244,36 @@ def _find_owners(run: Run, frames: pl.DataFrame) -> pl.DataFrame:
         known, on=[*_TRACE, "frame_id"], how="left", maintain_order="left"
     ).partition_by(_TRACE, maintain_order=True):
         up = find_rows(mine.get_column("stack_id"), mine.get_column("parent_id")).cast(pl.UInt32)
-        wanted = mine.get_column("is_own").fill_null(value=False).arg_true().cast(pl.UInt32)
-        loop = mine.get_column("is_loop").fill_null(value=False).arg_true().cast(pl.UInt32)
         every = pl.int_range(mine.height, dtype=pl.UInt32, eager=True)
-        owner = climb_to_rows(up, wanted, every)
+        kinds = ("is_own", "is_loop", "is_loader", "sets_up")
+        owner, loop, loader, set_up = (
+            climb_to_rows(
+                up, mine.get_column(kind).fill_null(value=False).arg_true().cast(pl.UInt32), every
+            )
+            for kind in kinds
+        )
         parts.append(
             mine.with_columns(
-                pl.col("own_function", "own_file", "own_line").gather(owner),
-                is_looped=climb_to_rows(up, loop, every).is_not_null(),
+                pl.col(_OWN).gather(owner),
+                is_looped=loop.is_not_null(),
+                is_loading=loader.is_not_null(),
+                is_set_up=set_up.is_not_null(),
             )
         )
-    return pl.concat(parts).select(
-        *_TRACE, "stack_id", "frame_id", "own_function", "own_file", "own_line", "is_looped"
-    )
+    flags = ("is_looped", "is_loading", "is_set_up")
+    return pl.concat(parts).select(*_TRACE, "stack_id", "frame_id", *_OWN, *flags)
 
 
 def _is_own() -> pl.Expr:
     """Whether a frame is of the program itself: with a line, and of no package or library."""
-    file = pl.col("file").fill_null("").str.replace_all(r"\\", "/")
+    file = _unify(pl.col("file"))
     named = (file != "") & pl.col("line").is_not_null() & pl.col("row").is_null()
-    return named & ~file.str.contains(_FOREIGN)
+    return named & (~file.str.contains(_FOREIGN) | file.str.contains(_CELL))
+
+
+def _unify(file: pl.Expr) -> pl.Expr:
+    """A file's name with the separator of POSIX; empty where there is none."""
+    return file.fill_null("").str.replace_all(r"\\", "/")
 
 
 def _name_library() -> pl.Expr:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sightline.answer.answer import Answer
+from sightline.answer.answer import MAIN_THREAD, Answer
 from sightline.answer.price_words import label_device, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_count, format_ns, format_pct, format_several
@@ -19,7 +19,7 @@ from sightline.views.terminal.screen import list_parts
 
 MOST_CHARACTERS = 9_600
 _NAME_WIDTH, _LINE_WIDTH = 60, 240
-_KERNELS, _LIMITS, _DEVICES, _EVIDENCE = 6, 6, 4, 4
+_KERNELS, _LIMITS, _DEVICES, _EVIDENCE, _PARTS = 6, 6, 4, 4, 6
 Row = dict[str, Any]
 
 
@@ -69,6 +69,7 @@ def _head(answer: Answer) -> Iterator[str]:
 def _times(answer: Answer) -> Iterator[str]:
     rows = answer.breakdown
     if not rows:
+        yield from _main_thread(answer)
         return
     yield "## Where the time went"
     parts = list_parts(rows)
@@ -86,6 +87,20 @@ def _times(answer: Answer) -> Iterator[str]:
         )
     for note in answer.notes:
         yield f"- {_line(note)}"
+
+
+def _main_thread(answer: Answer) -> Iterator[str]:
+    parts = answer.main_parts
+    if not parts:
+        return
+    yield f"## {MAIN_THREAD}"
+    shares = ", ".join(
+        f"{row['part']} {format_pct(row['window_pct'])} ({format_ns(row['own_ns'])})"
+        for row in parts[:_PARTS]
+    )
+    yield f"- window {format_ns(parts[0]['window_ns'])}: {shares}"
+    if usage := answer.main_usage:
+        yield f"- it {usage}"
 
 
 def _lead(finding: Row) -> Iterator[str]:
@@ -154,8 +169,18 @@ def _questions(answer: Answer) -> str:
         lines.append(f"- `sightline explain {first['rule']}`: thresholds, false positives, sources")
     lines += [
         "- `sightline findings RECORDING --json`: all findings with their rows",
-        "- `sightline stats kernels RECORDING --format json`; `sightline analyses` lists others",
+        f"- `sightline stats {_choose_table(answer)} RECORDING --format json`; "
+        "`sightline analyses` lists others",
         '- `sightline sql RECORDING "SELECT ..."`; `sightline tables` lists tables and columns',
         "- `sightline compare BEFORE AFTER --json`: after a change, whether it is real and why",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _choose_table(answer: Answer) -> str:
+    """An analysis that this recording can answer."""
+    if answer.kernels:
+        return "kernels"
+    if answer.host_breakdown:
+        return "host_breakdown"
+    return "recording_cost"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sightline.answer.answer import Answer
+from sightline.answer.answer import MAIN_THREAD, Answer
 from sightline.answer.price_words import LABELS, has_gain, label_device, write_price
 from sightline.core.text import fit_text, make_printable
 from sightline.core.units import format_count, format_note, format_ns, format_pct
@@ -51,6 +51,7 @@ def write_row(cells: list[str]) -> str:
 def _where(answer: Answer) -> Iterator[str]:
     rows = answer.breakdown
     if not rows:
+        yield from _main_thread(answer)
         return
     yield "## Where the time went"
     yield ""
@@ -69,6 +70,21 @@ def _where(answer: Answer) -> Iterator[str]:
     for note in answer.notes:
         yield ""
         yield escape_text(note)
+
+
+def _main_thread(answer: Answer) -> Iterator[str]:
+    if not answer.main_parts:
+        return
+    yield f"## {MAIN_THREAD}"
+    yield ""
+    yield write_row(["part", "share", "time"])
+    yield write_row(["---", "---:", "---:"])
+    for row in answer.main_parts:
+        cells = [escape_text(row["part"]), format_pct(row["window_pct"]), format_ns(row["own_ns"])]
+        yield write_row(cells)
+    if usage := answer.main_usage:
+        yield ""
+        yield f"It {usage}."
 
 
 def _findings(answer: Answer) -> Iterator[str]:

@@ -97,6 +97,17 @@ def test_tools_agree_with_each_other() -> None:
     assert _data(compared)["verdict"]["word"] == "no change"
 
 
+def test_the_window_without_a_finding_is_asked_by_its_rule() -> None:
+    findings, saved = ask(
+        EXAMPLES,
+        OPEN,
+        ("findings", {"recording": "r1"}),
+        ("what_if", {"recording": "r1", "remove": ["dataloader-starved"]}),
+    )[1:]
+    (found,) = (f for f in _data(findings)["rows"] if f["rule"] == "dataloader-starved")
+    assert _data(saved)["data"]["saved_ns"] == found["gain_ns"] > 0
+
+
 def test_pages_go_on_where_they_ended() -> None:
     sql = "SELECT host_op_id, name FROM host_ops ORDER BY host_op_id"
     seen: list[int] = []

@@ -109,3 +109,53 @@ def test_a_log_without_a_failure(tmp_path: Path) -> None:
     log.write_text("[ 1.0] NVRM: Xid (PCI:0000:86:00): 63, pid=1\n")
     told = sightline("failures", log, "--gpus", "8", "--over", "1d")
     assert told.code == 2 and "no failure is recorded here" in told.said
+
+
+XID = "[ 7200.000001] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
+WELL = {
+    "no_entries": "-- No entries --\n",
+    "dmesg": "[    0.000000] Linux version 6.1.0\n[    4.100000] nvidia: loading out-of-tree\n",
+    "journal": "-- Boot 6a1f --\nNov 29 19:00:01 n2 kernel: Linux version 6.1.0\n",
+    "short_iso": "2026-11-29T19:00:01+0000 n3 kernel: Linux version 6.1.0\n",
+    "driver": "[    5.000000] NVRM: loading NVIDIA UNIX x86_64\n"
+    "[    5.100000] NVRM: The NVIDIA GPU 0000:3b:00.0 is initialized\n",
+}
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_a_node_that_is_well_stops_nobody(tmp_path: Path, name: str) -> None:
+    """node*.log of a fleet are mostly logs in which no GPU failed."""
+    struck, well = tmp_path / "node01.log", tmp_path / "node02.log"
+    struck.write_text("[    0.000000] Linux version 6.1.0\n" + XID)
+    well.write_text(WELL[name])
+    told = sightline("failures", struck, well, "--gpus", "16", "--over", "30d", "--json")
+    assert told.code == 0, told.err
+    assert json.loads(told.out)["interruptions"] == 1
+    alone = sightline("failures", well, "--gpus", "16", "--over", "30d")
+    assert (alone.code, "no failure is recorded here" in alone.said) == (2, True)
+    judged = _judge(well)
+    assert (judged["xid"], judged["kernel-errors"]) == ("pass", "pass")
+    assert judged["ecc-uncorrected"] == "not checked"
+
+
+@pytest.mark.parametrize("text", [WELL["dmesg"], WELL["dmesg"] + XID])
+def test_a_kernels_log_tells_of_its_host_too(tmp_path: Path, text: str) -> None:
+    log = tmp_path / "node01.log"
+    log.write_text(f"{text}[  9000.5] mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 7\n")
+    judged = _judge(log)
+    assert judged["kernel-errors"] != "pass"
+    assert (judged["xid"] == "pass") == (XID not in text)
+
+
+def _judge(log: Path) -> dict[str, str]:
+    data = json.loads(sightline("health", log, "--json").out)
+    return {one["name"]: one["state"] for one in data["checks"]}
+
+
+@pytest.mark.parametrize("content", ["", "hello\n", "[hello world\n", "kernel: \x00\x01\n"])
+def test_what_may_be_no_kernels_log_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "node01.log"
+    path.write_text(content)
+    told = sightline("failures", path, "--gpus", "16", "--over", "30d")
+    assert told.code == 2
+    assert "cannot read" in told.said

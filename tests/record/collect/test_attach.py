@@ -19,6 +19,7 @@ import sightline as sl
 from sightline.core.foreign_files import find_owner
 from sightline.errors import InputError, RequestError
 from sightline.record.collect import attach, kineto_door
+from sightline.record.collect.attach import explain_refusal
 from sightline.record.collect.kineto_door import Door, Order
 from sightline.record.probe.processes import Root
 from support import fakes
@@ -384,3 +385,9 @@ def test_the_socket_of_a_daemon_that_was_killed_is_taken_over(tmp_path):
     with pytest.raises(RequestError, match="another daemon"):
         Door(address, find_owner(os.getpid()))
     assert Path(address).read_text() == "no socket"
+
+
+def test_root_is_not_told_to_run_as_root() -> None:
+    assert explain_refusal("it", is_root=False) == "it belongs to another user: run as root"
+    refused = explain_refusal("it", is_root=True)
+    assert "CAP_SYS_PTRACE" in refused and "run as root" not in refused

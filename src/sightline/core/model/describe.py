@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import polars as pl
 
+from sightline.core.model.run_folder import FOLDER_ENDING
 from sightline.core.text import fit_text
 from sightline.core.units import format_count, format_several
 
@@ -42,9 +43,8 @@ class Described(Protocol):
 
 def describe_run(run: Described) -> list[str]:
     """Its recording, tool, devices, counts and window, each as a text; nothing is computed."""
-    recordings = run.table("recordings").select("path", "tool").to_dicts()
-    names = [fit_text(Path(r["path"]).name, 48) for r in recordings]
-    parts = [names[0] if len(names) == 1 else format_several(len(names), "recording")]
+    recordings = run.table("recordings").select("path", "rank", "tool").to_dicts()
+    parts = name_recordings(recordings)
     parts += sorted({r["tool"] for r in recordings if r["tool"]})
     devices = _list_devices(run).get_column("name").to_list()
     if devices:
@@ -55,6 +55,32 @@ def describe_run(run: Described) -> list[str]:
     if run.window is not None:
         parts.append(f"window {run.window}")
     return parts
+
+
+def find_run_folder(recordings: Sequence[Mapping[str, Any]]) -> str | None:
+    """The name of the run folder that holds all of them; None where there is no such folder.
+
+    Its files are one execution: how many there are tells a person nothing.
+    """
+    folders = {Path(r["path"]).parent for r in recordings}
+    name = folders.pop().name if len(folders) == 1 else ""
+    return name if name.endswith(FOLDER_ENDING) else None
+
+
+def count_recordings(recordings: Sequence[Mapping[str, Any]]) -> str | None:
+    """How many recordings there are, or ranks of a run folder; None where it is one."""
+    if find_run_folder(recordings) is None:
+        return format_several(len(recordings), "recording") if len(recordings) > 1 else None
+    ranks = len({r["rank"] for r in recordings})
+    return format_several(ranks, "rank") if ranks > 1 else None
+
+
+def name_recordings(recordings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The one recording's name, or the run folder's and its ranks, or how many they are."""
+    name, several = find_run_folder(recordings), count_recordings(recordings)
+    if name is None and several is None:
+        name = Path(recordings[0]["path"]).name
+    return [fit_text(part, 48) for part in (name, several) if part]
 
 
 def _list_devices(run: Described) -> pl.DataFrame:

@@ -81,8 +81,7 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
 
     from sightline.errors import RequestError
     from sightline.health.failures.incidents import count_causes, list_incidents, read_table
-    from sightline.health.reading.recordings import read_recordings
-    from sightline.opening.run import open_run
+    from sightline.health.reading.quiet_logs import read_node
 
     if not args.recordings and not args.incidents:
         raise RequestError(
@@ -92,8 +91,7 @@ def _collect(args: argparse.Namespace) -> tuple[dict[Cause, int], list[Incident]
         )
     incidents: list[Incident] = []
     for path in args.recordings:
-        node = read_recordings(open_run([path]))
-        incidents += list_incidents(Path(path).name, node.events)
+        incidents += list_incidents(Path(path).name, read_node(path).events)
     counts = count_causes(incidents)
     if args.incidents:
         table = read_table(Path(args.incidents))

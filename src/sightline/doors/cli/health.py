@@ -102,10 +102,10 @@ def _read(args: argparse.Namespace) -> Node:
         from sightline.health.reading.this_node import read_this_node
 
         return read_this_node(args.level)
-    from sightline.health.reading.recordings import merge_nodes, read_recordings
-    from sightline.opening.run import open_run
+    from sightline.health.reading.quiet_logs import read_node
+    from sightline.health.reading.recordings import merge_nodes
 
-    nodes = [read_recordings(open_run([path])) for path in args.recordings]
+    nodes = [read_node(path) for path in args.recordings]
     return merge_nodes(nodes) if len(nodes) > 1 else nodes[0]
 
 

@@ -13,18 +13,10 @@ Kinds: kernel, comm, memcpy, memset, graph, op, call, cpu. PATTERN: a regex.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from sightline.doors.cli._output import add_target, encode_json, wants_json
 from sightline.doors.cli._shared import add_recordings, open_recordings
 from sightline.doors.cli._whatif_server import add_arguments as add_server_arguments
-
-if TYPE_CHECKING:
-    from sightline.core.model.declare import Finding
-    from sightline.core.model.run import Run
-
-# Shares of two windows that differ by less are of one, which is rounded (ours).
-_SAME_PCT = 0.01
 
 HELP = "the new step time if some work were faster or gone"
 
@@ -51,12 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from sightline.answer.what_if_finding import names_finding
     from sightline.core.units import format_count, format_ns, format_pct
     from sightline.doors.cli._whatif_server import answer_server, asks_server
 
     if asks_server(args):
         return answer_server(args)
-    if _names_finding(args):
+    if names_finding(args.scale, args.remove):
         return _answer_finding(args)
     data = open_recordings(args).what_if(scale=args.scale, remove=args.remove)
     if wants_json(args):
@@ -78,94 +71,29 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _names_finding(args: argparse.Namespace) -> bool:
-    """Whether --remove names a finding, or idle time by its cause, and nothing else is asked."""
-    from sightline.core import registry
-
-    if len(args.remove) != 1 or args.scale:
-        return False
-    (word,) = args.remove
-    return word.startswith("idle:") or word.replace("-", "_") in registry.list_names("rules")
-
-
-def _find_rule(run: Run, word: str) -> str:
-    """The rule of that name, or the one that speaks for most of the idle time of that cause."""
-    import polars as pl
-
-    from sightline.core import registry
-    from sightline.errors import RequestError
-
-    if not word.startswith("idle:"):
-        return str(registry.load("rules", word.replace("-", "_")).RULE.name)
-    parts = run.ask("idle_rules")
-    mine = parts.filter(pl.col("cause") == word.removeprefix("idle:"))
-    if mine.is_empty():
-        known = parts.get_column("cause").unique().sort().to_list()
-        raise RequestError(
-            f"no idle time is '{word.removeprefix('idle:')}'", why=f"there is {', '.join(known)}"
-        )
-    sums = mine.group_by("rule").agg(pl.col("duration_ns").sum()).sort("duration_ns", "rule")
-    cause = sums.item(-1, "rule")
-    rules = (module.RULE for _, module in registry.load_members("rules"))
-    return str(next((rule.name for rule in rules if cause in rule.causes), cause))
-
-
 def _answer_finding(args: argparse.Namespace) -> int:
     """What the report says of the finding: one question has one answer."""
     from sightline.answer.price_words import write_price
+    from sightline.answer.what_if_finding import (
+        describe_findings,
+        describe_window,
+        select_findings,
+    )
     from sightline.core.units import format_ns
-    from sightline.errors import RequestError
 
     opened = open_recordings(args)
-    tag = _find_rule(opened, args.remove[0])
-    findings = [f for f in opened.findings() if not f.abstained]
-    mine = [f for f in findings if f.rule == tag]
-    if not mine:
-        known = ", ".join(dict.fromkeys(f.rule for f in findings))
-        raise RequestError(
-            f"{tag} is not a finding of this recording",
-            why=f"it has {known}" if known else "it has none",
-        )
+    mine = select_findings(opened, opened.findings(), args.remove[0])
     if wants_json(args):
-        rows = [
-            {
-                "rule": f.rule,
-                "title": f.title,
-                "saved": f.gain and f.gain._asdict(),
-                "method": f.method,
-                **_describe_window(opened, f),
-            }
-            for f in mine
-        ]
-        print(encode_json(rows).decode(), end="")
+        print(encode_json(describe_findings(opened, mine)).decode(), end="")
         return 0
     breakdown = opened.ask("breakdown").to_dicts() if opened.rows("device_ops") else []
     for finding in mine:
         print(f"without  {finding.title} ({finding.rule})")
         print(f"  {' · '.join(write_price(finding.to_dict(), breakdown))}")
-        window = _describe_window(opened, finding)
+        window = describe_window(opened, finding)
         if window:
             before, after = map(format_ns, window.values())
             print(f"  window {before} → at least {after}")
         if finding.method:
             print(f"  by {finding.method}")
     return 0
-
-
-def _describe_window(run: Run, finding: Finding) -> dict[str, int]:
-    """The window now, and without what the finding could save, ns; empty where it is of none.
-
-    Where the recorder took much of it, both are without the recorder, as gains are.
-    """
-    from sightline.core.registry import OF_WINDOW
-    from sightline.diagnosis.price import share_of
-    from sightline.timeline.host_parts import find_longest_window
-    from sightline.timeline.segments import select_repeating
-
-    gain = finding.gain
-    if gain is None or gain.unit != "ns" or not gain.pct or share_of(finding.rule) != OF_WINDOW:
-        return {}
-    window = find_longest_window(select_repeating(run))
-    if window is None or abs(100 * gain.amount / window - gain.pct) > _SAME_PCT:
-        window = round(100 * gain.amount / gain.pct)
-    return {"window_ns": window, "new_window_ns": max(window - round(gain.amount), 0)}

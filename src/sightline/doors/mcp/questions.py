@@ -135,7 +135,8 @@ def ask_what_if(
     """How long the window would be if some work were gone or faster, by replaying dependencies.
 
     remove: ["memcpy:HtoD"], scale: ["kernel:gemm=0.5"]. Kinds: kernel, comm, memcpy, memset,
-    graph, op, call, cpu (CPU time in ranges); after the colon a regex of names.
+    graph, op, call, cpu (CPU time in ranges); after the colon a regex of names. Or the rule of a
+    finding, alone: remove: ["dataloader-starved"].
     """
     data = desk.session(recording).what_if(scale=scale or (), remove=remove or ())
     bounds = {"saved_ns_from": data["saved_ns"], "saved_ns_to": data["most_saved_ns"]}

@@ -21,6 +21,7 @@ _OTHERS = (
     ("pcie-error", re.compile(r"(AER: .*(?:[Ee]rror|Fatal).*|PCIe Bus Error: .*)")),
     ("out-of-memory", re.compile(r"(Out of memory: Killed process) \d+")),
 )
+HOST_KINDS = tuple(kind for kind, _ in _OTHERS)  # of events that are none of a GPU
 # A record of /dev/kmsg: priority, sequence number, microseconds since boot.
 _KMSG = re.compile(r"^\d{1,6},\d{1,12},(\d{1,15}),[^;]{0,40};")
 _COMMANDS = (

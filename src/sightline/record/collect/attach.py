@@ -110,13 +110,23 @@ def open_servers(ports: Sequence[int]) -> list[Opening]:
     return found
 
 
+def explain_refusal(process: str, *, is_root: bool | None = None) -> str:
+    """Why a process may not be looked at, in words that begin with what it is called."""
+    if os.geteuid() == 0 if is_root is None else is_root:
+        return (
+            f"{process} may not be looked at, even by root here: in a container that needs "
+            "CAP_SYS_PTRACE, and the process's own PID namespace"
+        )
+    return f"{process} belongs to another user: run as root"
+
+
 def _find_opening(pid: int, backend: str | None) -> Opening:
     command = _read_command(pid)
     try:
         paths = {mapping.path for mapping in read_mappings(pid)}
         client = find_client(pid)
     except (PermissionError, psutil.AccessDenied):
-        return Opening(pid, command, None, "it belongs to another user: run as root")
+        return Opening(pid, command, None, explain_refusal("it"))
     whys = []
     if backend != "rocprofv3":
         if client is not None:

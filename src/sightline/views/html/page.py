@@ -19,6 +19,7 @@ from sightline.answer.answer import Answer
 from sightline.answer.panels import make_blocks
 from sightline.core import registry
 from sightline.core.installation import load_page
+from sightline.core.model.describe import find_run_folder
 from sightline.core.model.run import Run
 from sightline.core.page.declare import Block
 from sightline.core.page_text import encode_bytes
@@ -160,6 +161,8 @@ def _panels(view: PageView, early: dict[str, Future[list[Block]]]) -> list[dict[
 def set_title(recordings: list[dict[str, Any]]) -> str:
     """The page's name: the recording's, or how many they are and where."""
     paths = [Path(r["path"]) for r in recordings]
+    if (folder := find_run_folder(recordings)) is not None:
+        return make_printable(folder)
     if len(paths) == 1:
         return make_printable(paths[0].name)
     parents = {p.parent.name for p in paths}

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from sightline.answer.answer import Answer
 from sightline.answer.price_words import LABELS, write_price
+from sightline.core.model.describe import name_recordings
 from sightline.core.text import fit_text, fit_texts, make_printable
 from sightline.core.units import (
     format_bytes,
@@ -88,13 +89,7 @@ def render_screen(answer: Answer, width: int = WIDTH) -> Text:
 def _head(answer: Answer, width: int) -> Iterator[Text]:
     recordings, devices = answer.recordings, answer.devices
     tools = sorted({r["tool"] for r in recordings if r["tool"]})
-    first = fit_text(Path(recordings[0]["path"]).name, 48)
-    what = first if len(recordings) == 1 else format_several(len(recordings), "recording")
-    folders = {str(Path(r["path"]).parent) for r in recordings}
-    if len(folders) == 1 and (folder := folders.pop()).endswith(".sightline"):
-        ranks = len({r["rank"] for r in recordings})
-        what = fit_text(Path(folder).name, 48) + (f" · {ranks} ranks" if ranks > 1 else "")
-    parts = [what, ", ".join(tools) or recordings[0]["format"]]
+    parts = [*name_recordings(recordings), ", ".join(tools) or recordings[0]["format"]]
     if devices:
         kinds = sorted({d["name"] or "GPU of unknown name" for d in devices})
         parts.append(f"{len(devices)} × {', '.join(kinds)}")
@@ -193,8 +188,8 @@ def _where_the_time_went(answer: Answer) -> Iterator[Text]:
     elif rows:
         yield from _many_devices(rows, answer)
     elif answer.host_breakdown:
-        yield from _main_thread(answer.host_breakdown)
-        yield from _usage(answer.step_usage, answer.host_breakdown)
+        yield from _main_thread(answer)
+        yield from _usage(answer)
 
 
 def _notes(answer: Answer, width: int) -> Iterator[Text]:
@@ -202,22 +197,16 @@ def _notes(answer: Answer, width: int) -> Iterator[Text]:
         yield from wrap_text(note, "", "", width)
 
 
-def _usage(usage: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[Text]:
+def _usage(answer: Answer) -> Iterator[Text]:
     """What the operating system counted for the thread whose parts are shown."""
-    slowest = max(rows, key=lambda row: row["window_ns"])["rank"]
-    for row in usage:
-        if row["rank"] == slowest:
-            parts = [f"it runs for {format_pct(row['running_pct'])} of a step"]
-            if row["queued_pct"] is not None:
-                parts.append(f"has no CPU for {format_pct(row['queued_pct'])}")
-            parts.append(f"sleeps for {format_pct(row['asleep_pct'])}")
-            yield Text(f"        {', '.join(parts)}", style="dim")
+    if usage := answer.main_usage:
+        yield Text(f"        it {usage}", style="dim")
 
 
-def _main_thread(rows: list[dict[str, Any]]) -> Iterator[Text]:
+def _main_thread(answer: Answer) -> Iterator[Text]:
     """The largest parts of the main thread's time, of the rank that took longest."""
-    slowest = max(rows, key=lambda row: row["window_ns"])["rank"]
-    mine = [row for row in rows if row["rank"] == slowest]
+    rows, mine = answer.host_breakdown, answer.main_parts
+    slowest = mine[0]["rank"]
     ranks = {row["rank"] for row in rows}
     for line, row in enumerate(mine[:MAX_PARTS]):
         label = "CPU" if len(ranks) == 1 else f"rank {slowest}"

@@ -81,7 +81,15 @@ def test_a_wait_for_a_cpu_on_waking_ends_with_the_sleep_before_it(tmp_path: Path
     # Of 1 ms without a CPU a quarter began with a preemption; 2 ms of each step are sleep.
     (found,) = answers(run, "host-waiting")
     assert found.cost_ns == 6 * 2.75 * MS
+    # The screen's line has "sleeps for 20.0 %" of the same steps: what is more has another name.
+    assert "sleeps, or has been woken and has no CPU yet, for 27.5 % of its time" in found.summary
     assert_silent(run, "host-preempted")
+
+
+def test_a_thread_that_only_sleeps_is_said_to_sleep(tmp_path: Path) -> None:
+    run = program(tmp_path, {m.THREAD_CPU: 7 * MS, m.PROCESS_CPU: 7 * MS})
+    (found,) = answers(run, "host-waiting")
+    assert "thread sleeps for 30.0 % of its time" in found.summary
 
 
 def test_too_many_threads_are_named_instead_of_others(tmp_path: Path) -> None:

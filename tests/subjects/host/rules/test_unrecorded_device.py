@@ -51,6 +51,17 @@ def test_small_operators_may_hide_behind_a_gpu_that_was_not_recorded(tmp_path: P
     assert "a GPU that was not recorded" in found.evidence[-1]
 
 
+def test_the_question_for_cudnn_is_no_use_of_a_gpu(tmp_path: Path) -> None:
+    """PyTorch's recurrent layers ask aten::cudnn_is_acceptable on a CPU, too."""
+    copies = [op("aten::copy_", 1_000 * n, 900) for n in range(20)]
+    asks = op("aten::cudnn_is_acceptable", 950, 2)
+    (found,) = answers(opened(tmp_path / "a", [*copies, asks]), "host-copies")
+    assert found.title == "Copies on the CPU"
+    runs = op("aten::_cudnn_rnn", 955, 20)
+    (found,) = answers(opened(tmp_path / "b", [*copies, asks, runs]), "host-copies")
+    assert found.title == "Copies and waits for a GPU that was not recorded"
+
+
 def test_convolutions_on_the_slow_path(tmp_path: Path) -> None:
     """More than half of what computes is in PyTorch's fallback: other advice than faster cores."""
     usual = [op("aten::mkldnn_convolution", 1_000 * n, 990) for n in range(20)]

@@ -2,50 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import sightline
 from sightline.core.model.declare import Finding
 from sightline.core.model.run_folder import WALL_TIME
+from support.profiles import PY_SPY, Stack, write_profile
 from support.rules import answers
 
-Stack = tuple[tuple[str, str, int], ...]
 LOOP = ("_run", "/usr/lib/python3.11/asyncio/events.py", 80)
 SERVE = ("worker", "server.py", 11)
 PARSE = ("parse", "server.py", 5)
 SELECT = ("select", "/usr/lib/python3.11/selectors.py", 468)
 
 
-def write(path: Path, weights: dict[Stack, float], name: str) -> str:
-    """A profile as py-spy writes it, of stacks with their seconds."""
-    frames = sorted({frame for stack in weights for frame in stack})
-    document = {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "name": name,
-        "exporter": "py-spy@0.4.3",
-        "shared": {"frames": [{"name": n, "file": f, "line": line} for n, f, line in frames]},
-        "profiles": [
-            {
-                "type": "sampled",
-                "name": "MainThread",
-                "unit": "seconds",
-                "startValue": 0,
-                "endValue": sum(weights.values()),
-                "samples": [[frames.index(frame) for frame in stack] for stack in weights],
-                "weights": list(weights.values()),
-            }
-        ],
-    }
-    path.write_text(json.dumps(document))
-    return str(path)
-
-
 def judge(folder: Path, *stacks: tuple[Stack, float, float]) -> list[Finding]:
     """What is said of stacks, with their seconds in all and those in which they ran."""
     files = (
-        write(folder / "a.cpu.speedscope.json", {s: ran for s, _, ran in stacks if ran}, "py-spy"),
-        write(folder / "a.wall.speedscope.json", {s: all_ for s, all_, _ in stacks}, WALL_TIME),
+        write_profile(
+            folder / "a.cpu.speedscope.json", {s: ran for s, _, ran in stacks if ran}, PY_SPY
+        ),
+        write_profile(
+            folder / "a.wall.speedscope.json", {s: all_ for s, all_, _ in stacks}, WALL_TIME
+        ),
     )
     return answers(sightline.open(*files, same_job=True), "waiting-line")
 

@@ -25,6 +25,7 @@ from sightline.timeline.step_usage import sum_usage
 
 # Ours: as for loading (XProf: a step is input-bound where infeed is at or above 10 %).
 WAITING_PCT = 10.0
+_WOKEN = pl.col("queued_pct") * (1 - pl.col("preempted_ratio").fill_null(1))
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,12 @@ def measure_unexplained_sleep(run: Run) -> Blocked | None:
     parts = list_segments(run).filter(pl.col("part").is_in([LOAD, COMMUNICATE, ELSEWHERE]))
     known = parts.group_by("rank").agg(known=pl.col("own_ns").sum())
     between = list_long_python(run).group_by("rank").agg(most=pl.col("own_ns").sum())
-    woken = pl.col("queued_pct") * (1 - pl.col("preempted_ratio").fill_null(1))
-    return measure_share(run, pl.col("asleep_pct") + woken.fill_null(0), known, between)
+    return measure_share(run, pl.col("asleep_pct") + _WOKEN.fill_null(0), known, between)
+
+
+def measure_woken(run: Run) -> Blocked | None:
+    """In which main threads had been woken and had no CPU yet; None where nobody counted it."""
+    return measure_share(run, _WOKEN)
 
 
 def measure_share(

@@ -9,7 +9,8 @@ Why it hurts
 
 Evidence
     The main thread's time inside ranges called DataLoader, with the functions that take most of it
-    where Python functions were recorded. PyTorch names the iterator: with no workers it is
+    where Python functions were recorded, or the lines of the loader in which samples of stacks
+    fell. PyTorch names the iterator: with no workers it is
     _SingleProcessDataLoaderIter, and the main thread does the work itself. The gain replays a step
     in which the CPUs that PyTorch's threads leave free load the next batch meanwhile, where it is
     known how many there are (`sightline stats step_usage`); else it is a bound: all of that time.
@@ -42,6 +43,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_several
 from sightline.diagnosis.build import Advice
+from sightline.subjects.host.rules._sampled import name_loading
 from sightline.subjects.host.rules._shared import Share, list_names, report_share, take_part
 from sightline.timeline.host_parts import LOAD, has_only_host, list_windows
 from sightline.timeline.host_ranges import LOADING
@@ -84,6 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         f"{share.there.thread} spends {share.there.share} of its time {what}.",
         [
             f"{count}, the longest {format_ns(longest)}",
+            *name_loading(run),
             *list_names(inside),
         ],
         Advice(

@@ -10,7 +10,8 @@ Why it hurts
 Evidence
     The main thread's time outside of operators, loading and communication, in pieces of over
     250 µs and while no other thread of it is in an operator. Where Python functions were recorded,
-    those that take most of it are named. The gain is a bound: all of that time, less what the
+    those that take most of it are named; else the lines that samples of stacks fell in, outside
+    PyTorch and its loader. The gain is a bound: all of that time, less what the
     thread slept or had no CPU where steps were counted (`sightline stats step_usage`). Where
     neither was recorded, the thread may as well wait for something, and no gain is claimed.
 
@@ -40,6 +41,7 @@ from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
 from sightline.diagnosis.build import Advice
 from sightline.subjects.host.rules._asleep import measure_queued, measure_unexplained_sleep
+from sightline.subjects.host.rules._sampled import name_python
 from sightline.subjects.host.rules._shared import list_names, report_share, take_share
 from sightline.subjects.host.rules._there import find_there
 from sightline.timeline.host_parts import has_only_host, has_operators, list_long_python
@@ -73,6 +75,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     runs = slept is not None or bool((share.segments.get_column("layer") == "python").any())
     lines = list_names(share.segments)
+    if not (share.segments.get_column("layer") == "python").any():
+        lines += name_python(run)
     spent = f"for {share.there.share} of its time"
     does = f"runs Python and no operator {spent}."
     if not runs:

@@ -13,7 +13,7 @@ Evidence
     loading, collectives or operators of other threads explain is taken off, and so is all that does
     not fit into long stretches without an operator: operators sleep while other threads compute
     their part. What it sleeps for, samples of the call that it is in tell (`sightline stats
-    step_sleeps`). The gain is a bound: all of that time.
+    step_sleeps`), and samples of stacks the lines. The gain is a bound: all of that time.
 
 Threshold
     Over 10 % of the window (ours: as for loading).
@@ -45,12 +45,15 @@ from sightline.subjects.host.rules._asleep import (
     WAITING_PCT,
     Blocked,
     measure_unexplained_sleep,
+    measure_woken,
     report_blocked,
 )
+from sightline.subjects.host.rules._sampled import name_waits
 from sightline.subjects.host.rules._shared import list_names
 from sightline.timeline.host_parts import has_only_host, list_long_python
 from sightline.timeline.step_usage import sum_sleeps, sum_usage
 
+_LEAST_WOKEN_PCT = 1.0  # less is no evidence
 LEAST_SAMPLES = 10  # a share of fewer says little (ours)
 RULE = Rule("host-waiting", "The main thread sleeps", explains_lateness=True)
 
@@ -63,7 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
     if slept is None or slept.pct < WAITING_PCT:
         return
     usage = sum_usage(run).filter(pl.col("rank").is_in(slept.ranks))
-    lines = _name_causes(run, slept)
+    waits = name_waits(run)
+    lines = [*_name_causes(run, slept), *waits]
     steps, blocks = usage.select(pl.col("steps").sum(), pl.col("disk_operations").sum()).row(0)
     if blocks and steps:
         lines.append(f"{format_several(blocks // steps, 'disk block')} read or written a step")
@@ -71,15 +75,27 @@ def check(run: Run) -> Iterator[Finding]:
     yield report_blocked(
         RULE,
         slept,
-        f"{slept.there.thread} sleeps for {slept.there.share} of its time: it waits for "
-        "a file, a lock, the network or another process, and not for data or other ranks.",
+        f"{slept.there.thread} {_name_state(run)} for {slept.there.share} of its time: it waits "
+        "for a file, a lock, the network or another process, and not for data or other ranks.",
         lines,
         Advice(
             fix="move what it waits for to another thread or process, or do it once instead of "
-            "each step;  " + choose_fix(run, NATIVE_STACKS, python=PYTHON_STACKS) + "  shows where",
+            "each step" + ("" if waits else _show_where(run)),
             verify="sightline stats step_usage AFTER: asleep_pct",
         ),
     )
+
+
+def _name_state(run: Run) -> str:
+    """What a thread does that waits: where other programs run, it may have no CPU when it wakes."""
+    woken = measure_woken(run)
+    if woken is None or woken.pct < _LEAST_WOKEN_PCT:
+        return "sleeps"
+    return "sleeps, or has been woken and has no CPU yet,"
+
+
+def _show_where(run: Run) -> str:
+    return f";  {choose_fix(run, NATIVE_STACKS, python=PYTHON_STACKS)}  shows where"
 
 
 def _name_causes(run: Run, slept: Blocked) -> list[str]:

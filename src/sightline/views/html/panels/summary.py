@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from sightline.answer.answer import MAIN_THREAD, Answer
 from sightline.answer.price_words import label_device, name_whole
 from sightline.answer.summary import TOP_KERNELS
 from sightline.core import registry
@@ -20,6 +21,11 @@ from sightline.views.html.evidence import measure_spark
 from sightline.views.html.view import PageView
 from sightline.views.terminal.screen import name_functions
 
+_PARTS = (
+    text("part", "part of its time"),
+    pct("window_pct", "share of the window"),
+    duration("own_ns", "time"),
+)
 PANEL = Panel("summary", "Summary", 0, needs_findings=True)
 
 
@@ -29,6 +35,8 @@ def data(view: PageView) -> list[Block]:
     found = [blocks.make_text(report.headline, "lead")]
     if view.judged or view.has_device or report.profiled_kernels:
         found.append({"kind": "findings", "cards": _cards(view)})
+    if report.main_parts:
+        found += _main_thread(report)
     if report.ops:
         found.append(_operators(view))
     if report.functions:
@@ -53,6 +61,20 @@ def data(view: PageView) -> list[Block]:
     ]
     found.append({"kind": "limits", "title": "What limits the conclusions", "rows": limits})
     return found
+
+
+def _main_thread(report: Answer) -> list[Block]:
+    """Where the time of a program without a device went."""
+    frame = pl.DataFrame(report.main_parts)
+    table = blocks.make_table(
+        MAIN_THREAD,
+        frame.select(column.name for column in _PARTS),
+        _PARTS,
+        heat=("window_pct",),
+        more="sightline stats host_breakdown",
+    )
+    usage = report.main_usage
+    return [table] if usage is None else [table, blocks.make_text(f"It {usage}.")]
 
 
 def _operators(view: PageView) -> Block:
