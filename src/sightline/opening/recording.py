@@ -15,7 +15,7 @@ import polars as pl
 from sightline._native import give_back_memory
 from sightline.core import registry
 from sightline.core.model.columns import Column, FrameT, conform_columns
-from sightline.core.model.constants import find_constants, find_null_columns
+from sightline.core.model.constants import find_constants
 from sightline.core.model.declare import Importer, ImportOptions, Whole
 from sightline.core.model.source import Source
 from sightline.core.model.store import Tables, describe_recording, fill_store
@@ -115,18 +115,25 @@ def write_recording(read: ReadRecording, folder: Path) -> None:
 
 def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
     """The declared columns without those that are null throughout, or absent."""
-    if isinstance(frame, pl.LazyFrame):
-        schema = frame.collect_schema()
-        present = schema.names()
-        columns = tuple(
-            replace(c, dtype=pl.Categorical) if schema.get(c.name) == pl.Categorical else c
-            for c in columns
-        )
-    else:
-        nulls = set(find_null_columns(frame))
-        present = [name for name in frame.columns if name not in nulls]
-    kept = {c.name for c in columns if c.name in present or c.required}
+    if isinstance(frame, pl.DataFrame):
+        return _take_values(frame, columns)
+    schema = frame.collect_schema()
+    columns = tuple(
+        replace(c, dtype=pl.Categorical) if schema.get(c.name) == pl.Categorical else c
+        for c in columns
+    )
+    kept = {c.name for c in columns if c.name in schema or c.required}
     return conform_columns(frame, columns, kept)
+
+
+def _take_values(frame: pl.DataFrame, columns: tuple[Column, ...]) -> pl.DataFrame:
+    """The same of a table in memory; without a query where its columns are as they should be."""
+    full = {s.name: s for s in frame.get_columns() if s.null_count() < frame.height}
+    kept = [c for c in columns if c.name in full or c.required]
+    is_declared = {c.name for c in columns}.issuperset(frame.columns)
+    if is_declared and all(c.name in full and full[c.name].dtype == c.dtype for c in kept):
+        return pl.DataFrame([full[c.name] for c in kept])
+    return conform_columns(frame, columns, {c.name for c in kept})
 
 
 def _shift_times(
