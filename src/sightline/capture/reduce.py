@@ -8,6 +8,7 @@ need of them (`shelf`): first the ranks, for which somebody waits. The daemon lo
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -93,6 +94,12 @@ def fingerprint_capture(folder: Path, history: dict[str, Any] | None) -> None:
         push_all(target, list_pushed(place, {"run_id": run_id}), print)
 
 
+def _stand_back() -> None:
+    """Take no turn of what is still reduced: ranks of other daemons of the machine, and the job."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def main() -> int:
     """Reduce or fingerprint the capture that is named; the exit code, and why on standard error."""
     os.nice(_NICE[sys.argv[2]])
@@ -101,6 +108,8 @@ def main() -> int:
         if sys.argv[2] == "ranks":
             reduce_capture(folder, facts)
         else:
+            if not facts.get("history"):
+                _stand_back()
             fingerprint_capture(folder, facts.get("history"))
     except SightlineError as error:
         sys.stderr.write(f"{error.what}: {error.why}\n" if error.why else f"{error.what}\n")
