@@ -370,7 +370,10 @@ def test_damaged_requests_by_a_socket(own: Own, tmp_path: Path) -> None:
 
 
 def test_a_damaged_log_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    """Bytes of the journal changed or cut: the store opens, or says why not."""
+    """Bytes of the journal changed, cut or repeated: the store opens, or says why not.
+
+    A record of one sample takes 70 bytes and more: what it has is what its bytes can hold.
+    """
     rng = random.Random(13)
     with run_service(tmp_path) as own:
         for n in range(20):
@@ -381,10 +384,11 @@ def test_a_damaged_log_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     for n in range(ROUNDS // 3):
         root = tmp_path / f"damaged-{n}"
         (root / "journal").mkdir(parents=True)
-        (root / "journal" / path.name).write_bytes(damage(whole, rng, whole)[1])
+        made = damage(whole, rng, whole)[1]
+        (root / "journal" / path.name).write_bytes(made)
         with suppress(SightlineError):
             store = Store(root)
-            assert store.live_samples <= 40
+            assert store.live_samples <= len(made) // 70
             store.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from sightline.cluster.demo import list_month
@@ -119,6 +120,26 @@ def test_an_index_that_is_damaged_is_made_anew(tmp_path: Path):
         search.close()
     place.unlink()
     Index(tmp_path / "s", "64MB", Folder(tmp_path / "s")).close()
+    store.close()
+
+
+def test_a_part_with_a_damaged_page_hides_no_others(tmp_path: Path):
+    """Wherever bytes changed: the jobs of all other parts are listed, and what is lost is said."""
+    store = Store(tmp_path / "s")
+    store.add_jobs(list_month(10, 1_790_000_000))
+    part = store.list_parts("jobs")[0]
+    path = tmp_path / "s" / part
+    whole = path.read_bytes()
+    rows = pl.read_parquet(path).height
+    for at in range(4, len(whole) - 400, len(whole) // 25):
+        damaged = bytearray(whole)
+        damaged[at : at + 8] = bytes(byte ^ 0x55 for byte in damaged[at : at + 8])
+        path.write_bytes(damaged)
+        (tmp_path / "s" / "index.duckdb").unlink(missing_ok=True)
+        search = Search(store)
+        count = search.list_jobs(Wanted())[1]
+        assert count == 10 or (count == 10 - rows and any(part in said for said in store.losses))
+        search.close()
     store.close()
 
 

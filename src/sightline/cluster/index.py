@@ -104,7 +104,7 @@ class Index:
             with self._shelf.bring([name]) as root:
                 try:
                     self._connection.execute(
-                        f"SELECT count(({_COLUMNS})) FROM read_parquet(?)", [str(root / name)]
+                        f"SELECT bit_xor(hash({_COLUMNS})) FROM read_parquet(?)", [str(root / name)]
                     ).fetchall()
                 except self._duckdb.Error as error:
                     found[name] = str(error).splitlines()[0]
