@@ -163,7 +163,7 @@ def _find_ends(ops: pl.DataFrame) -> pl.DataFrame:
     if ops.height <= _WITHIN:  # no operation has as many later ones
         return none
     # Of nearly all recordings it is none, as their times alone show: names are not moved for that.
-    times = ops.filter(in_order).select(*stream, "start_ns", "end_ns")
+    times = ops.select(*stream, "start_ns", "end_ns", in_order=in_order).filter("in_order")
     if not times.sort(*stream, "start_ns", "end_ns").select(_list_holds(stream).any()).item():
         return none
     ordered = (
