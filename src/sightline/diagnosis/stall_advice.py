@@ -7,6 +7,8 @@ from __future__ import annotations
 
 # Recorded with the reasons: without it there is nothing to look at.
 WARP_LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
+# Of these cycles those that a warp waits for one reason.
+STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 RECORD_STALLS = (
     "record why warps wait, and at which line (ncu --section WarpStateStats --section "
     "SourceCounters)"

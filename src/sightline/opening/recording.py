@@ -15,7 +15,7 @@ import polars as pl
 from sightline._native import give_back_memory
 from sightline.core import registry
 from sightline.core.model.columns import Column, FrameT, conform_columns
-from sightline.core.model.constants import find_constants
+from sightline.core.model.constants import find_constants, find_null_columns
 from sightline.core.model.declare import Importer, ImportOptions, Whole
 from sightline.core.model.source import Source
 from sightline.core.model.store import Tables, describe_recording, fill_store
@@ -128,11 +128,11 @@ def _with_values(frame: FrameT, columns: tuple[Column, ...]) -> FrameT:
 
 def _take_values(frame: pl.DataFrame, columns: tuple[Column, ...]) -> pl.DataFrame:
     """The same of a table in memory; without a query where its columns are as they should be."""
-    full = {s.name: s for s in frame.get_columns() if s.null_count() < frame.height}
+    full = set(frame.columns).difference(find_null_columns(frame))
     kept = [c for c in columns if c.name in full or c.required]
     is_declared = {c.name for c in columns}.issuperset(frame.columns)
-    if is_declared and all(c.name in full and full[c.name].dtype == c.dtype for c in kept):
-        return pl.DataFrame([full[c.name] for c in kept])
+    if is_declared and all(c.name in full and frame.schema[c.name] == c.dtype for c in kept):
+        return pl.DataFrame([frame.get_column(c.name) for c in kept])
     return conform_columns(frame, columns, {c.name for c in kept})
 
 

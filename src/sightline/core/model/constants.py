@@ -17,8 +17,7 @@ _LOOKS = 16
 
 def find_null_columns(frame: pl.DataFrame) -> list[str]:
     """The columns that are null throughout."""
-    nulls = frame.null_count().rows(named=True)
-    return [c for c in frame.columns if nulls[0][c] == frame.height]
+    return [s.name for s in frame.get_columns() if s.null_count() == frame.height]
 
 
 def keep_single_values(frame: pl.DataFrame) -> pl.DataFrame:

@@ -45,6 +45,7 @@ from sightline.diagnosis.profiled import judge_kernels
 from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.roofline.facts import TIME
 from sightline.roofline.placement import LATENCY_PCT
+from sightline.subjects.ncu._loads import MEMORY_WAITS, measure_memory_waits
 
 RULE = Rule(
     "ncu-atomics",
@@ -60,10 +61,6 @@ _REQUESTS = "lts__t_requests_srcunit_tex.sum"
 # Those without and with a result, of sums and the like, and of compare and swap.
 _OF_ATOMICS = tuple(
     f"lts__t_requests_srcunit_tex_op_{op}.sum" for op in ("red", "atom_dot_alu", "atom_dot_cas")
-)
-_FOR_MEMORY = tuple(
-    f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
-    for reason in ("lg_throttle", "long_scoreboard")
 )
 _HALF_PCT = 50.0
 # CUDA's functions, the classes of libcu++, Triton's and Numba's.
@@ -124,12 +121,11 @@ def _measure_queue(case: Case) -> tuple[float, float] | None:
 
     None where either is less than half. Loads wait in the same queue as atomics, behind them.
     """
-    asked, latency = case.get(_REQUESTS), case.get(WARP_LATENCY)
-    if not asked or not latency:
+    asked, waits = case.get(_REQUESTS), measure_memory_waits(case)
+    if not asked or waits is None:
         return None
     reds, *others = (case.get(name) or 0.0 for name in _OF_ATOMICS)
     share = 100 * (reds + sum(others)) / asked
-    waits = 100 * sum(case.get(name) or 0.0 for name in _FOR_MEMORY) / latency
     return (min(waits, 100.0), min(share, 100.0)) if min(share, waits) >= _HALF_PCT else None
 
 
@@ -141,7 +137,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(*(_SLICES.format(which) for which in ("max", "avg")), _SLICE, _SHARED, TIME),
-    more=(_REQUESTS, *_OF_ATOMICS, *_FOR_MEMORY, WARP_LATENCY),
+    more=(_REQUESTS, *_OF_ATOMICS, *MEMORY_WAITS, WARP_LATENCY),
     record="--set full",
     fix="add up in registers and shared memory first and have one atomic operation a block, or "
     "spread it over several copies that are added at the end",

@@ -39,7 +39,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import L1, SM, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.diagnosis.stall_advice import WARP_LATENCY
+from sightline.diagnosis.stall_advice import STALLED, WARP_LATENCY
 from sightline.roofline.launch import WARP, count_warps
 
 RULE = Rule(
@@ -49,7 +49,6 @@ RULE = Rule(
 )
 SHARE_PCT, ALONE_PCT = 30.0, 10.0
 SEVERAL = 3  # barriers a warp meets: a reduction of a block by shuffles needs one or two
-_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _EXCHANGE = ("short_scoreboard", "mio_throttle")
 _SHARED = ("LDS", "STS")
 
@@ -67,7 +66,7 @@ def _hit(case: Case) -> Hit | None:
     if not latency:
         return None
     shares = {
-        reason: 100 * (case.get(_STALL.format(reason)) or 0.0) / latency
+        reason: 100 * (case.get(STALLED.format(reason)) or 0.0) / latency
         for reason in ("barrier", *_EXCHANGE)
     }
     alone, exchange = shares["barrier"], sum(shares[reason] for reason in _EXCHANGE)
@@ -112,7 +111,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(WARP_LATENCY,),
-    more=[_STALL.format(reason) for reason in ("barrier", *_EXCHANGE)],
+    more=[STALLED.format(reason) for reason in ("barrier", *_EXCHANGE)],
     opcodes=("BAR",),
     record="--section WarpStateStats",
     fix=lambda h: _FIX[h.next_limit is not None],

@@ -45,6 +45,7 @@ from sightline.diagnosis.profiled import judge_kernels
 from sightline.diagnosis.stall_advice import WARP_LATENCY
 from sightline.subjects.ncu._l1 import METRICS as L1_METRICS
 from sightline.subjects.ncu._l1 import find_part_of_l1
+from sightline.subjects.ncu._loads import MEMORY_WAITS, measure_memory_waits
 
 RULE = Rule(
     "ncu-local-memory",
@@ -60,10 +61,9 @@ _SPILLED = ("sass__inst_executed_register_spilling_mem_local", "derived__local_s
 _OVERHEAD = "derived__local_spilling_requests_pct"
 _REGISTERS = "launch__registers_per_thread"
 _MOVED = ("dram__sectors_read.sum", "dram__sectors_write.sum")
-_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 _BESIDE = (
     *(name.format(s, o) for name in (_SECTORS, _HITS) for s in _SPACES for o in _OPS),
-    *(_STALL.format(reason) for reason in ("long_scoreboard", "lg_throttle")),
+    *MEMORY_WAITS,
     *(*_SPILLED, _REGISTERS, *_MOVED, WARP_LATENCY, *L1_METRICS),
 )
 
@@ -93,21 +93,12 @@ def _hit(case: Case) -> Hit | None:
     if known:
         worst = max(known, key=lambda unit: felt[unit] * known[unit])
         hit = replace(hit, evidence=f"{evidence}, most felt in {worst}")
-    waits = _sum_waits(case)
+    waits = measure_memory_waits(case)
     if hit.relieved is not None or waits is None:
         return hit
     # What warps wait for is felt before a unit is busy.
     gain = min(waits * local / whole, 100.0 if hit.next_limit is None else 100 - hit.next_limit.pct)
     return hit if gain <= hit.gain_pct else replace(hit, local_pct=gain, weight_pct=None)
-
-
-def _sum_waits(case: Case) -> float | None:
-    """How much of the time between two issues warps wait for global and local memory, %."""
-    latency = case.get(WARP_LATENCY)
-    waits = [case.get(_STALL.format(reason)) for reason in ("long_scoreboard", "lg_throttle")]
-    if not latency or None in waits:
-        return None
-    return 100 * sum(w or 0.0 for w in waits) / latency
 
 
 def _count_missed(case: Case, space: str, passed: list[float]) -> float:

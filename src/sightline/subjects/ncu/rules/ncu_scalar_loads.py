@@ -38,13 +38,13 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import DRAM, LIMIT_PCT, UNITS, WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.diagnosis.stall_advice import WARP_LATENCY
+from sightline.diagnosis.stall_advice import STALLED, WARP_LATENCY
 from sightline.roofline.placement import LATENCY_PCT
 from sightline.subjects.ncu._loads import REQUESTS, SECTORS, USED_BYTES, WHOLE_SECTOR
 
 RULE = Rule("ncu-scalar-loads", "Loads of one word a thread", explains=("ncu-busiest-unit", *WAITS))
 
-_WAIT = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+_WAIT = STALLED.format("long_scoreboard")
 # Four bytes of 32 neighboring threads are four sectors of 32 bytes (Kernel Profiling Guide, "Memory
 # Tables"); some lie on a border, and some are of warps at an edge (ours).
 _LEAST_SECTORS, _MOST_SECTORS = 3.5, 5.0
