@@ -73,6 +73,8 @@ LOST = [
     ("key_averages/log.txt", "Self CPU time total:", "", "damaged_lines"),
     ("thapi_tally/iprof.txt", "Device profiling |", "Device prof", "damaged_lines"),
     ("unitrace_chrome/a.json", '"id": 0},\n', '"id": 0},', "damaged_lines"),
+    ("unitrace_chrome/a.json", '{"ph": "X", "tid": 7, "pid": 5, ', "]'*5*7Y)", "damaged_lines"),
+    ("rocm_smi/r.json", "N/A (Secondary die)", "N/A10850304", "damaged_values"),
     ("unitrace_metrics/metrics.csv", "ReportsCount,\n", "ReportsCount,", "damaged_lines"),
     ("prometheus/gpus.prom", '"1009248"} 1\n', '"1009248"} 1', "damaged_lines"),
     ("proton_trace/proton.chrome_trace", "]}\n", "]}", "damaged_lines"),

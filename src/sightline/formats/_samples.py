@@ -309,10 +309,11 @@ _NO_VALUE = re.compile(
 )
 
 
-# A number with its unit, in which one character became another: 14-0 MHz.
+# A number with its unit, in which one character became another: 14-0 MHz. Or digits of another
+# value behind the word for none: N/A1085.
 _BROKEN = re.compile(
-    r"^(?:\d+[^\d\s.,]\d*|\d*[^\d\s.,]\d+|\d+\.\d*[^\d\s,]\d*) ?"
-    r"(?:[MG]Hz|[KMG]i?B|[mk]?W|C|V|mV|%|J)$",
+    r"^(?:(?:\d+[^\d\s.,]\d*|\d*[^\d\s.,]\d+|\d+\.\d*[^\d\s,]\d*) ?"
+    r"(?:[MG]Hz|[KMG]i?B|[mk]?W|C|V|mV|%|J)|[\[(]?[Nn]/[Aa][\])]?\d+)$",
     re.ASCII,
 )
 _BROKEN_DIGITS = re.compile(r"^(?=\S*\d)[\d.]*[^\d\s,]?[\d.]*$", re.ASCII)

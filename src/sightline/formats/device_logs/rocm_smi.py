@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="an object with card0, card1, …, or a header such as device,GPU use (%)",
     suffixes=(".json", ".csv", ".txt", ".log"),
-    version=5,
+    version=6,
     source="https://rocm.docs.amd.com/projects/rocm_smi_lib/en/latest/",
 )
 

@@ -26,11 +26,11 @@ IMPORTER = Importer(
     name="unitrace_chrome",
     label="Intel unitrace trace (Chrome JSON)",
     # Also where the first line is damaged: Chrome's own events have other keys first.
-    strong=(rb'^\{ [^\n]{0,18}\n\{"ph": "\w", "tid": \d+, "pid": \d+, ',),
+    strong=(rb'^\{ [^\n]{0,18}\n(?:[^\n]{0,2000}\n)?\{"ph": "\w", "tid": \d+, "pid": \d+, ',),
     weak=(),
     looks_like='{ "traceEvents":[ and lines such as {"ph": "X", "tid": 1, "pid": 2, …',
     suffixes=(".json",),
-    version=2,
+    version=3,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/src/chromelogger.h",
 )
 

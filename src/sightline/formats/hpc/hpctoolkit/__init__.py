@@ -13,7 +13,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with meta.db and profile.db, or with experiment.xml",
     suffixes=(".xml",),
-    version=3,
+    version=4,
     source="https://gitlab.com/hpctoolkit/hpctoolkit",
     anchors=("meta.db", "profile.db"),
 )

@@ -108,6 +108,12 @@ def read_database(
     profile = _open(folder / "profile.db", b"prof")
     _check_sums(profile, _list_metrics(meta), odd)
     _check_metrics(meta, odd)
+    # Contexts without a value, of their own or below, are left out by hpcprof.
+    counted = {number for number, _ in _read_values(profile)[1]}
+    callers = {one.parent for one in contexts}
+    odd["contexts without a value"] += sum(
+        one.number not in counted and one.number not in callers for one in contexts
+    )
     # They are numbered in a row, but for those that were left out.
     most = _MOST_LEFT_OUT * (len(contexts) + 1)
     odd["contexts of numbers that none has"] += sum(one.number > most for one in contexts)

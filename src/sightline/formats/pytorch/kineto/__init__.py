@@ -23,7 +23,7 @@ IMPORTER = Importer(
         # and rocprof have device work under names of their own, for which there are readers, too.
         rb'^(?!\s*\{"displayTimeUnit":"\w+","traceEvents":\[\{"args":\{"call_stack":)'
         rb'(?!.{0,2000}?"Note"\s*:\s*"[\d.]+\s*ms = 1 cycle")'
-        rb'(?!\{ [^\n]{0,18}\n\{"ph": "\w", "tid": \d+, "pid": \d+, )'
+        rb'(?!\{ [^\n]{0,18}\n(?:[^\n]{0,2000}\n)?\{"ph": "\w", "tid": \d+, "pid": \d+, )'
         rb'(?!\{ "traceEvents":\[\{\}\r?\n,\{"args":\{"name":")'
         rb'.*?"traceEvents"\s*:',
         rb'^\s*\{\s*"schemaVersion"\s*:',
