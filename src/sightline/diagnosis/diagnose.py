@@ -21,6 +21,7 @@ from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
 from sightline.diagnosis.symptoms import absorb_symptoms
 from sightline.diagnosis.vendor_words import translate_findings
+from sightline.diagnosis.versions import name_versions
 from sightline.diagnosis.without_recorder import show_recorded
 from sightline.errors import MissingDataError
 from sightline.replay.graph import list_nodes
@@ -71,7 +72,9 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     once = mark_one_offs(run, asked.found, rules)
     window_ns = find_longest_window(run) or _sum_profiled(run) or measure_sums(run)
     ranked = add_figures(whole, rank_findings(once, rules, window_ns=window_ns))
-    return name_checks(asked.recorded, name_algorithms(run, show_moments(asked, ranked)))
+    return name_checks(
+        asked.recorded, name_versions(run, name_algorithms(run, show_moments(asked, ranked)))
+    )
 
 
 def ask_rules(

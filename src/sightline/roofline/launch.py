@@ -16,6 +16,8 @@ _SCHEDULERS = f"{_ATTRIBUTE}num_schedulers_per_multiprocessor"
 _CARVEOUT = "launch__shared_mem_config_size"
 _BARRIERS = "launch__occupancy_limit_barriers"
 _LIMIT_SHARED = "launch__occupancy_limit_shared_mem"
+# Warps that were there, % of those that an SM can hold.
+ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 METRICS = (
     _WARPS,
     *_BLOCKS,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.profiled import SM, profiled
+from support.profiled import SM, TIME, opened, profiled
 from support.rules import answers, assert_abstains, assert_silent, assert_speaks
+from synth_ncu import Kernel, report
 
 RULE = "ncu-small-grid"
 WAVES = "launch__waves_per_multiprocessor"
@@ -31,6 +32,23 @@ def test_one_thread_is_given_all_items_in_one_launch(tmp_path: Path) -> None:
     assert found.fix.startswith("one thread does all of it: let one launch take all items")
     (found,) = answers(profiled(tmp_path / "more", METRICS, blocks=20), RULE)
     assert "one launch" not in found.fix
+
+
+def test_blocks_of_other_sizes_took_as_long(tmp_path: Path) -> None:
+    """8,192 threads in 8, 64 and 256 blocks, the last of them one and more for each SM."""
+
+    def launch(folder: Path, *times: float) -> str:
+        shapes = zip((8, 64, 256), (1024, 128, 32), times, strict=True)
+        kernels = [
+            Kernel(grid=(blocks, 1, 1), block=(size, 1, 1), metrics={SM: 5.0, TIME: time})
+            for blocks, size, time in shapes
+        ]
+        return str(answers(opened(folder, report(kernels)), RULE)[0].fix)
+
+    same = launch(tmp_path, 9_650_000.0, 9_530_000.0, 9_480_000.0)
+    assert same.startswith("more threads, not other blocks (blocks of 32 to 1,024 threads took")
+    faster = launch(tmp_path / "faster", 9_650_000.0, 5_000_000.0, 3_000_000.0)
+    assert faster.startswith("use more, smaller blocks")
 
 
 def test_not_recorded(tmp_path: Path) -> None:

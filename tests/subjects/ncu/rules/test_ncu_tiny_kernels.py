@@ -52,3 +52,15 @@ def test_many_short_kernels_that_keep_nothing_busy(tmp_path: Path) -> None:
     assert_silent(run_of(tmp_path / "long", *times, 12_000.0), RULE)
     busy = [Kernel(metrics={**LOW, SM: 30.0, TIME: time}) for time in times]
     assert_silent(opened(tmp_path / "busy", report(busy)), RULE)
+
+
+def test_many_short_kernels_of_a_block_each(tmp_path: Path) -> None:
+    """One of them keeps its SM busy: on a GPU of 80 that is no program's time, either."""
+    busy = [
+        Kernel(
+            name=name, grid=(1, 1, 1), block=(1024, 1, 1), metrics={**LOW, MEMORY: 45.0, TIME: time}
+        )
+        for name, time in zip("abcde", (2_800.0, 5_200.0, 4_400.0, 4_200.0, 5_600.0), strict=True)
+    ]
+    run = opened(tmp_path, report(busy))
+    assert sightline.findings(run)[0].rule == RULE

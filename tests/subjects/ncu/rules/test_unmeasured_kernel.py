@@ -97,10 +97,11 @@ def test_many_kernels_that_nobody_measured_lead_too(tmp_path: Path) -> None:
     assert "tiled: 1 launch, 5.100 µs, 51.0 % of that time" in found.evidence[0]
 
 
-def test_a_kernel_whose_collection_failed_leads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["init_matrices", "rt::build_meshes(rt::Mesh *)"])
+def test_a_kernel_whose_collection_failed_leads(tmp_path: Path, name: str) -> None:
     """All of its values are not numbers, while the one that made its input was measured."""
     failed, measured = {TIME: float("nan"), SM: float("nan")}, {TIME: 9_000.0, SM: 50.0}
-    made = Kernel(name="init_matrices", metrics=measured)
+    made = Kernel(name=name, metrics=measured)
     run = opened(tmp_path, report([Kernel(name="basic", metrics=failed), made]))
     first = sightline.findings(run)[0]
     assert (first.rule, first.title) == (RULE, "basic was not measured")

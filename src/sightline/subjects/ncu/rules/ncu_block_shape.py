@@ -29,10 +29,7 @@ References
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterator
 from statistics import median
 
 from sightline.core.model.declare import Finding, Rule, make_price
@@ -44,6 +41,7 @@ from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.profiled import NOTE_PCT
 from sightline.roofline.chart import shorten_name
 from sightline.roofline.facts import TIME
+from sightline.subjects.ncu._shapes import Shape, group_shapes
 
 RULE = Rule(
     "ncu-block-shape",
@@ -51,61 +49,16 @@ RULE = Rule(
     explains=(*WAITS, "ncu-occupancy-limit", "ncu-occupancy-achieved", "ncu-bank-conflicts"),
 )
 TIMES = 1.2
-Shape = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """The blocks of a launch, and how many of them its grid has in each direction."""
-
-    block: Shape
-    grid: Shape
-
-    @property
-    def threads(self) -> int:
-        """Threads of the whole launch."""
-        return prod(self.block) * prod(self.grid)
 
 
 def check(run: Run) -> Iterator[Finding]:
     """One finding per kernel that was launched in several shapes."""
     every = [c for c in load_cases(run, (TIME,), "--section LaunchStats") if c.facts.ns]
     total = sum(c.time_ns for c in every) or 1.0
-    by_name: dict[str, list[tuple[_Launch, Case]]] = defaultdict(list)
-    for case in every:
-        launch = _read_launch(case)
-        if launch is not None:
-            by_name[case.facts.row["name"] or ""].append((launch, case))
-    for name, cases in by_name.items():
-        for launch, shapes in _group_alike(cases):
-            found = _judge(name, launch.threads, shapes, total, len(every))
-            if found is not None:
-                yield found
-
-
-def _group_alike(
-    cases: Iterable[tuple[_Launch, Case]],
-) -> Iterator[tuple[_Launch, dict[Shape, list[Case]]]]:
-    """The launches over as many threads, by shape; each with the one over the fewest."""
-    groups: list[tuple[_Launch, dict[Shape, list[Case]]]] = []
-    for launch, case in sorted(cases, key=lambda row: row[0].threads):
-        shapes = next((shapes for first, shapes in groups if _is_alike(first, launch)), None)
-        if shapes is None:
-            shapes = defaultdict(list)
-            groups.append((launch, shapes))
-        shapes[launch.block].append(case)
-    yield from groups
-
-
-def _is_alike(one: _Launch, other: _Launch) -> bool:
-    """Whether two launches have as many threads, but for those too many of a last block."""
-    if abs(one.threads - other.threads) < max(prod(one.block), prod(other.block)):
-        return True
-    return all(
-        abs(one.block[k] * one.grid[k] - other.block[k] * other.grid[k])
-        < max(one.block[k], other.block[k])
-        for k in range(3)
-    )
+    for name, launch, shapes in group_shapes(every):
+        found = _judge(name, launch.threads, shapes, total, len(every))
+        if found is not None:
+            yield found
 
 
 def _judge(
@@ -149,15 +102,6 @@ def _judge(
         severity="warning" if pct >= NOTE_PCT else "info",
         confidence="medium",
     )
-
-
-def _read_launch(case: Case) -> _Launch | None:
-    row = case.facts.row
-    block = tuple(row.get(f"block_{axis}") or 0 for axis in "xyz")
-    grid = tuple(row.get(f"grid_{axis}") or 0 for axis in "xyz")
-    if len(block) != 3 or len(grid) != 3 or not all((*block, *grid)):
-        return None
-    return _Launch(block, grid)
 
 
 def _name(shape: Shape) -> str:

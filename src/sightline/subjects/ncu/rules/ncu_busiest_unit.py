@@ -17,7 +17,10 @@ Threshold
     from where ncu-pipe-limit, ncu-memory-limit and ncu-l1-limit say it.
 
 Fix
-    Less work for that unit; what else is found about the kernel says where that is possible.
+    Less work for that unit; what else is found about the kernel says where that is possible. Of a
+    memory unit also more warps that ask it at once, where registers, shared memory or the block's
+    size keep the occupancy under 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy) and nine
+    tenths of what fits are there (ours).
 
 False positives
     None: it is a note.
@@ -46,8 +49,12 @@ from sightline.diagnosis.kernel_bounds import (
 )
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.pipe_advice import relieve_pipe
-from sightline.diagnosis.profiled import advise_library, judge_kernels
+from sightline.diagnosis.profiled import THEORETICAL_PCT, advise_library, judge_kernels
+from sightline.roofline.launch import ACHIEVED, read_limits_and_launch
+from sightline.roofline.launch import METRICS as LAUNCH
+from sightline.roofline.occupancy import compute_occupancy
 from sightline.roofline.placement import LATENCY_PCT
+from sightline.subjects.ncu._room import advise_room
 
 RULE = Rule("ncu-busiest-unit", "Bound by its busiest unit")
 
@@ -96,6 +103,7 @@ _TAGS, _APART = "the L1's tags", 20.0
 # sectors a request: nine times as much for the stage). Half of the peak is many (ours).
 _REQUESTS = "l1tex__lsuin_requests.avg.pct_of_peak_sustained_elapsed"
 _LOADS, _MANY = "loads and stores", 50.0
+_NEARLY = 0.9  # ours: of the warps that fit; fewer are there for another reason
 # What takes work off each unit (CUDA C++ Best Practices Guide, "Memory Optimizations").
 _LESS = {
     _LOADS: "fewer loads and stores: wider ones (float4), values kept in registers, flat arrays in "
@@ -112,21 +120,41 @@ _LESS = {
 
 
 def _advise(hit: Hit) -> str:
-    """What takes work off the unit that is named."""
+    """What takes work off the unit that is named, and what lets more warps ask it at once."""
     library = find_library(hit.case.facts.row["name"] or "")
     if library is not None:
         return advise_library(library)
     less = _LESS.get(hit.subject)
     if hit.subject == SM:
         less = relieve_pipe(_find_busiest_part(hit.case) or ISSUE)
-    return f"give that unit less work: {less}" if less else "give that unit less work"
+    advice = f"give that unit less work: {less}" if less else "give that unit less work"
+    room = None if hit.subject == SM else _find_room(hit.case)
+    return f"{room}; or {advice}" if room else advice
+
+
+def _find_room(case: Case) -> str | None:
+    """How a memory unit that is not at its limit gets more requests at once.
+
+    None where nothing keeps warps away, or fewer of them are there than would fit.
+    """
+    known, achieved = read_limits_and_launch(case.facts), case.get(ACHIEVED)
+    if known is None or achieved is None or (case.light or 0.0) >= LIMIT_PCT:
+        return None
+    result = compute_occupancy(*known)
+    if result.pct >= THEORETICAL_PCT or achieved < _NEARLY * result.pct:
+        return None
+    return (
+        f"let more warps ask it at once: {result.describe()}, limited by "
+        f"{result.name_limiters()}, and {format_pct(achieved)} are there: "
+        f"{advise_room(result.limiters)}"
+    )
 
 
 check = judge_kernels(
     RULE,
     _hit,
     metrics=[name for names in UNITS.values() for name in names],
-    more=(*METRICS, _HITS, _DATA, _REQUESTS),
+    more=(*METRICS, *LAUNCH, ACHIEVED, _HITS, _DATA, _REQUESTS),
     record="--section SpeedOfLight",
     fix=_advise,
     verify="sightline stats speed_of_light AFTER: a shorter duration",

@@ -33,14 +33,13 @@ from sightline.diagnosis.kernel_bounds import WAVES_PER_SM, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.diagnosis.stall_advice import RECORD_STALLS, WARP_LATENCY
-from sightline.roofline.launch import METRICS, read_limits_and_launch
+from sightline.roofline.launch import ACHIEVED, METRICS, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 from sightline.roofline.placement import MEMORY_PCT, SM_PCT
 
 RULE = Rule("ncu-latency", "Latency bound")
 # Nsight Compute speaks of occupancy below 80 % (2024.1, rule TheoreticalOccupancy).
 _FULL_PCT = 80.0
-_OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 # As ncu-occupancy-achieved: warps that fit and are not there have ended, or not begun.
 _UNEVEN_POINTS = 10.0
 _UNEVEN = "even out the work of threads and blocks (a warp or a block for each long item)"
@@ -61,7 +60,7 @@ def _advise(hit: Hit) -> str:
     look = "check its stall reasons (sightline stats stalls)" if has_stalls else RECORD_STALLS
     look += "; "
     independent = "more independent loads and arithmetic per thread (unroll, several items each)"
-    active = hit.case.get(_OCCUPANCY)
+    active = hit.case.get(ACHIEVED)
     if active is not None and active >= _FULL_PCT:
         return f"{look}{independent}: an SM holds all the warps that it can"
     known = read_limits_and_launch(hit.case.facts)
@@ -78,7 +77,7 @@ check = judge_kernels(
     RULE,
     _hit,
     metrics=(SM_PCT, MEMORY_PCT),
-    more=(_OCCUPANCY, WARP_LATENCY, *METRICS),
+    more=(ACHIEVED, WARP_LATENCY, *METRICS),
     record="--section SpeedOfLight",
     summary="{}: the kernel is latency bound.",
     fix=_advise,

@@ -35,7 +35,7 @@ from sightline.core.units import format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.roofline.launch import METRICS, WARP, count_warps, read_limits_and_launch
+from sightline.roofline.launch import ACHIEVED, METRICS, WARP, count_warps, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
 RULE = Rule(
@@ -51,17 +51,16 @@ RULE = Rule(
     ),
 )
 MOST_SHARE, LEAST_NS = 0.1, 20_000
-_ACTIVE_PCT = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ACTIVE_CYCLES = "sm__cycles_active.avg"
 _ALL_CYCLES = ("sm__cycles_elapsed.max", "gpc__cycles_elapsed.max", "gpc__cycles_elapsed.avg")
 _CLOCK = "gpc__cycles_elapsed.avg.per_second"
-_OF_WARPS = (*METRICS, _ACTIVE_PCT, _ACTIVE_CYCLES, *_ALL_CYCLES, _CLOCK)
+_OF_WARPS = (*METRICS, ACHIEVED, _ACTIVE_CYCLES, *_ALL_CYCLES, _CLOCK)
 
 
 def _count_working_warps(case: Case) -> tuple[float, int] | None:
     """Warps at work on average, of those that fit at once; None where that was not measured."""
     known, warps = read_limits_and_launch(case.facts), count_warps(case.facts)
-    sms, percent = case.facts.device.get("sm_count"), case.get(_ACTIVE_PCT)
+    sms, percent = case.facts.device.get("sm_count"), case.get(ACHIEVED)
     cycles = _count_cycles(case)
     active = case.get(_ACTIVE_CYCLES)
     if known is None or not warps or not sms or percent is None or active is None or not cycles:
@@ -95,7 +94,7 @@ def _hit(case: Case) -> Hit | None:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(_ACTIVE_PCT, _ACTIVE_CYCLES),
+    metrics=(ACHIEVED, _ACTIVE_CYCLES),
     more=_OF_WARPS,
     record="--section Occupancy --section WorkloadDistribution",
     fix="see which threads run on (an index test that leaves all but a few out, a loop in one "

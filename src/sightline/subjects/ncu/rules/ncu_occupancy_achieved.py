@@ -32,7 +32,7 @@ from sightline.core.units import format_pct
 from sightline.diagnosis.kernel_bounds import Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.launch import ACHIEVED, METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
 RULE = Rule(
@@ -41,12 +41,11 @@ RULE = Rule(
     explains=("ncu-issue-slots",),
 )
 POINTS = 10.0
-_ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
 
 
 def _hit(case: Case) -> Hit | None:
-    known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
+    known, achieved = read_limits_and_launch(case.facts), case.get(ACHIEVED)
     if known is None or achieved is None:
         return None
     fit = compute_occupancy(*known)
@@ -64,7 +63,7 @@ def _hit(case: Case) -> Hit | None:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(_ACHIEVED,),
+    metrics=(ACHIEVED,),
     more=(*METRICS, _ISSUE),
     record="--section Occupancy",
     fix="balance the work between blocks and between warps; smaller blocks; longer kernels",

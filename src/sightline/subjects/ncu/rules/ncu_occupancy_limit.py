@@ -45,6 +45,7 @@ from sightline.roofline.launch import (
     read_limits_and_launch,
 )
 from sightline.roofline.occupancy import compute_occupancy
+from sightline.subjects.ncu._room import advise_room
 
 RULE = Rule(
     "ncu-occupancy-limit", "Low theoretical occupancy", explains=(*WAITS, "ncu-occupancy-achieved")
@@ -57,13 +58,6 @@ SHORT_NS, LEAST_WAVES = 3_000, 4.0
 # of a block take about a hundred instructions (92 and 667 in two reports; ours between them).
 FEW_INSTRUCTIONS = 200.0
 _ISSUE = "smsp__issue_active.avg.per_cycle_active"
-_FIX = {
-    "registers": "lower the registers per thread (__launch_bounds__, smaller tiles)",
-    "shared_mem": "use less shared memory per block, or more threads for the same",
-    "warps": "choose a block size that divides the warps of an SM",
-    "blocks": "use larger blocks",
-    "barriers": "use fewer barriers per block",
-}
 
 
 def _hit(case: Case) -> Hit | None:
@@ -85,7 +79,7 @@ def _hit(case: Case) -> Hit | None:
 
 def _advise(hit: Hit) -> str:
     """Room for more warps; before it more work a thread, where a block is over at once."""
-    room = "; ".join(_FIX[n] for n in hit.subject.split(", "))
+    room = advise_room(hit.subject.split(", "))
     ns, waves = hit.case.facts.ns, hit.case.get(WAVES_PER_SM)
     if not ns or not waves or waves < LEAST_WAVES or ns / waves > SHORT_NS:
         return room

@@ -34,7 +34,13 @@ from sightline.core.units import format_pct, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.roofline.launch import METRICS, count_blocks, count_threads, read_limits_and_launch
+from sightline.roofline.launch import (
+    ACHIEVED,
+    METRICS,
+    count_blocks,
+    count_threads,
+    read_limits_and_launch,
+)
 from sightline.roofline.occupancy import compute_occupancy
 
 RULE = Rule(
@@ -43,11 +49,10 @@ RULE = Rule(
     explains=(*WAITS, "ncu-occupancy-achieved", "ncu-occupancy-limit"),
 )
 LEAST_THREADS, POINTS, WAVES = 512, 10.0, 2
-_ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 
 
 def _hit(case: Case) -> Hit | None:
-    known, achieved = read_limits_and_launch(case.facts), case.get(_ACHIEVED)
+    known, achieved = read_limits_and_launch(case.facts), case.get(ACHIEVED)
     blocks, threads = count_blocks(case.facts), count_threads(case.facts)
     sms = case.facts.device.get("sm_count")
     if known is None or achieved is None or not (blocks and threads and sms) or not case.waits:
@@ -68,7 +73,7 @@ def _hit(case: Case) -> Hit | None:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(_ACHIEVED,),
+    metrics=(ACHIEVED,),
     more=METRICS,
     record="--section Occupancy --section LaunchStats",
     fix="launch smaller blocks (128 or 256 threads), of which several share an SM",

@@ -18,7 +18,8 @@ Threshold
 
 Fix
     Split the work into more, smaller blocks; process several inputs in one launch; run
-    independent kernels in other streams beside it.
+    independent kernels in other streams beside it. Where the report has launches of the kernel in
+    blocks of several sizes, some with one for each SM, that took as long: more threads.
 
 False positives
     Kernels that run beside others, and those of a few microseconds that are launch-bound anyway.
@@ -29,12 +30,21 @@ References
 
 from __future__ import annotations
 
-from sightline.core.model.declare import Rule
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+from math import prod
+from statistics import median
+
+from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.run import Run
 from sightline.core.units import format_count, format_several
 from sightline.diagnosis.kernel_bounds import WAITS, WAVES_PER_SM, Case
+from sightline.diagnosis.kernel_cases import load_cases
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
 from sightline.roofline.launch import count_blocks, count_threads
+from sightline.subjects.ncu._shapes import group_shapes
 
 RULE = Rule(
     "ncu-small-grid",
@@ -52,6 +62,9 @@ _ONE_LAUNCH = (
     "host and copy once"
 )
 _METRICS = ("launch__grid_size", "gpu__time_duration.sum", WAVES_PER_SM)
+_SECTION = "--section LaunchStats"
+# Ours, as of blocks that are faster (`ncu-block-shape`): launches of one shape differ by less.
+ALIKE = 1.1
 
 
 def _hit(case: Case) -> Hit | None:
@@ -79,20 +92,47 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, idle_pct, None, evidence, relieves_limit=True)
 
 
-def _advise(hit: Hit) -> str:
+def _advise(hit: Hit, tried: Mapping[str, str]) -> str:
     facts = hit.case.facts
+    if (shapes := tried.get(facts.row["name"] or "")) is not None:
+        return (
+            f"more threads, not other blocks ({shapes} took as long): a warp or a block for what "
+            "one thread does now, its loop split among them"
+        )
     if count_blocks(facts) == 1 and count_threads(facts) == 1:
         return f"{_ONE_LAUNCH}; {_MORE_BLOCKS}"
     return _MORE_BLOCKS
 
 
-check = judge_kernels(
-    RULE,
-    _hit,
-    metrics=_METRICS,
-    record="--section LaunchStats",
-    fix=_advise,
-    verify="sightline stats launch_shape AFTER: idle_sms_pct is 0",
-    needs_sm_count=True,
-    is_callers=True,
-)
+def _find_tried(run: Run) -> dict[str, str]:
+    """Kernels whose launches in smaller blocks, a block and more for each SM, took as long.
+
+    By name, the blocks' sizes.
+    """
+    tried = {}
+    cases = [c for c in load_cases(run, _METRICS, _SECTION) if c.facts.ns]
+    for name, _, shapes in group_shapes(cases):
+        times = [median(c.time_ns for c in each) for each in shapes.values()]
+        fills = any(_fills_sms(case) for each in shapes.values() for case in each)
+        if len(shapes) > 1 and fills and max(times) <= ALIKE * min(times):
+            sizes = sorted({prod(shape) for shape in shapes})
+            tried[name] = f"blocks of {format_count(sizes[0])} to {format_count(sizes[-1])} threads"
+    return tried
+
+
+def _fills_sms(case: Case) -> bool:
+    return (count_blocks(case.facts) or 0) >= (case.facts.device.get("sm_count") or math.inf)
+
+
+def check(run: Run) -> Iterator[Finding]:
+    """One finding per kernel name."""
+    yield from judge_kernels(
+        RULE,
+        _hit,
+        metrics=_METRICS,
+        record=_SECTION,
+        fix=partial(_advise, tried=_find_tried(run)),
+        verify="sightline stats launch_shape AFTER: idle_sms_pct is 0",
+        needs_sm_count=True,
+        is_callers=True,
+    )(run)

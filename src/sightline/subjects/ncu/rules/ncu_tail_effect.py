@@ -37,7 +37,7 @@ from sightline.core.units import format_several
 from sightline.diagnosis.kernel_bounds import WAITS, Case
 from sightline.diagnosis.kernel_estimates import Hit
 from sightline.diagnosis.profiled import judge_kernels
-from sightline.roofline.launch import METRICS, count_blocks, read_limits_and_launch
+from sightline.roofline.launch import ACHIEVED, METRICS, count_blocks, read_limits_and_launch
 from sightline.roofline.occupancy import compute_occupancy
 
 RULE = Rule(
@@ -45,7 +45,6 @@ RULE = Rule(
 )
 TAIL_SHARE = 0.2
 LEAST_PCT = 2.0  # ours: below it nothing is to be won
-_ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _ACTIVE, _ELAPSED = "sm__cycles_active.avg", "sm__cycles_elapsed.max"
 
 
@@ -78,7 +77,7 @@ def _hit(case: Case) -> Hit | None:
 
 def _find_missing_warps(case: Case, allowed_pct: float) -> float:
     """Of the warps that fit, those that were not there, in the mean over SMs and time, %."""
-    achieved = case.get(_ACHIEVED)
+    achieved = case.get(ACHIEVED)
     if achieved is None or not allowed_pct:
         return 100.0
     active, elapsed = case.get(_ACTIVE), case.get(_ELAPSED)
@@ -89,7 +88,7 @@ def _find_missing_warps(case: Case, allowed_pct: float) -> float:
 check = judge_kernels(
     RULE,
     _hit,
-    metrics=(*METRICS, _ACHIEVED, _ACTIVE, _ELAPSED),
+    metrics=(*METRICS, ACHIEVED, _ACTIVE, _ELAPSED),
     record="--section LaunchStats --section Occupancy",
     summary="{} (tail effect).",
     fix="choose a grid or block size that fills the last wave, or use a persistent kernel",

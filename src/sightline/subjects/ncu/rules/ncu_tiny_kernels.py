@@ -14,8 +14,8 @@ Evidence
 Threshold
     Launches of less than 4 µs that take half of the profiled time (ours: twice what an empty kernel
     takes under the profiler, 1.5 to 2 µs). Or several kernels, all of which take less than 10 µs
-    and reach a fifth of no throughput (ours: a call that launches takes the host 2 to 10 µs, so
-    that none of them can be what a program waits for).
+    and reach a fifth of no throughput, or have fewer blocks than the GPU has SMs (ours: a call that
+    launches takes the host 2 to 10 µs, so that none of them can be what a program waits for).
 
 Fix
     Larger work in each launch, fused kernels, or a CUDA graph around the loop.
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sightline.core.model.declare import Finding, Rule
+from sightline.core.model.declare import Finding, Rule, make_price
 from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
@@ -90,6 +90,8 @@ def check(run: Run) -> Iterator[Finding]:
             "capture their loop as a CUDA graph; tuning one of them gains next to nothing",
             verify="record a timeline to see what lies between them:  nsys profile ...",
         ),
+        # As the cost of a limit, which leads what little the others gain.
+        price=(make_price(round(spent), "ns", 100 * spent / whole), None),
         title=RULE.title if is_least else "Kernels too short to matter one by one",
         severity="info",
         confidence="high",
@@ -98,5 +100,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _is_short(case: Case) -> bool:
-    """Whether a launch is over before the next one is launched, and keeps no unit busy."""
-    return (case.facts.ns or 0) < SHORT_NS and case.light is not None and case.light < LOW_PCT
+    """Whether a launch is over before the next one is launched, and keeps no unit, or few, busy."""
+    blocks, sms = count_blocks(case.facts), case.facts.device.get("sm_count")
+    is_small = bool(blocks and sms and blocks < sms)
+    is_low = case.light is not None and case.light < LOW_PCT
+    return (case.facts.ns or 0) < SHORT_NS and (is_low or is_small)

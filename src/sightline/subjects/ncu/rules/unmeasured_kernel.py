@@ -68,7 +68,10 @@ RULE = Rule("unmeasured-kernel", "Metrics missing")
 MOST, LEAST = 0.5, 0.05
 _TIME = "gpu__time_duration."
 # What a kernel is called that makes the data which others work on.
-_SETS_UP = r"(?i)init|fill|setup|set_|generat|rand|memset|^set"
+_SETS_UP = (
+    r"(?i)init|fill|setup|set_|generat|rand|memset|^set"
+    r"|(?:^|_)(?:build|create|construct|alloc|upload|prepare|make)"
+)
 FEW = 0.1  # of the peak (ours: what a kernel bound by arithmetic reaches six times, LATENCY_PCT)
 
 

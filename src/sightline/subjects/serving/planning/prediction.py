@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError, RequestError
 from sightline.subjects.serving.planning.scheduler import Asked, Played, Settings, play_requests
 from sightline.subjects.serving.planning.step_costs import StepCosts, fit_costs, list_batches
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # A client's next request follows an end within this share of the median latency (ours: Python's
 # clients take 1 to 3 ms, of answers of seconds), and so do this share of all requests.
@@ -122,6 +125,8 @@ def list_asked(run: Run) -> tuple[list[Asked], pl.DataFrame]:
 
 def find_clients(served: pl.DataFrame) -> int | None:
     """How many clients sent the requests, each the next when one ended; None where they did not."""
+    import numpy as np
+
     starts, ends = served["start_ns"].to_numpy(), np.sort(served["end_ns"].to_numpy())
     begun = np.arange(1, len(starts) + 1)
     most = int(np.max(begun - np.searchsorted(ends, starts, side="right")))
@@ -140,6 +145,8 @@ def find_settings(batches: pl.DataFrame, served: pl.DataFrame) -> Settings:
     That of requests is seen where more were on their way than any step had, that of tokens where
     several steps with prompts have the most.
     """
+    import numpy as np
+
     requests = batches["prompts"] + batches["decodes"]
     most = int(requests.max() or 1)  # type: ignore[arg-type]
     starts, ends = served["start_ns"].to_numpy(), np.sort(served["end_ns"].to_numpy())
@@ -160,6 +167,8 @@ def _measure(served: pl.DataFrame) -> Times:
 
 def summarize_played(played: Sequence[Played]) -> Times:
     """What the clients of a replay saw."""
+    import numpy as np
+
     ttft = np.array([one.tokens_ns[0] - one.sent_ns for one in played]) / 1e6
     itl = np.concatenate([np.diff(one.tokens_ns) for one in played]) / 1e6
     length = max(one.tokens_ns[-1] for one in played) - min(one.sent_ns for one in played)
@@ -170,6 +179,8 @@ def summarize_played(played: Sequence[Played]) -> Times:
 def _summarize(
     ttft: np.ndarray, itl: np.ndarray, tokens: int, requests: int, seconds: float
 ) -> Times:
+    import numpy as np
+
     spread = itl if len(itl) else np.zeros(1)
     first_p50, first_p99 = map(float, np.percentile(ttft, [50, 99]))
     next_p50, next_p99 = map(float, np.percentile(spread, [50, 99]))
@@ -228,6 +239,8 @@ def _name_beyond(
 
 
 def _count_most(played: Sequence[Played]) -> int:
+    import numpy as np
+
     starts = np.sort([one.sent_ns for one in played])
     ends = np.sort([one.tokens_ns[-1] for one in played])
     begun = np.arange(1, len(starts) + 1)

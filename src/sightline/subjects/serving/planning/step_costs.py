@@ -8,14 +8,17 @@ prompt token, by least squares, beside what its running requests add.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
 from sightline.subjects.serving.logged_steps import list_logged_steps
 from sightline.timeline.engine_steps import list_engine_steps
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # A step of so many times the median is a compilation or a pause, not what such steps cost (ours:
 # vLLM's first steps on a CPU take 5 to 60 times the median).
@@ -38,6 +41,8 @@ class StepCosts:
 
     def price(self, prompt_tokens: int, decodes: int) -> float:
         """What a step takes, ns."""
+        import numpy as np
+
         if prompt_tokens:
             return self.prompt_base_ns + self.token_ns * prompt_tokens + self.request_ns * decodes
         if decodes <= self.sizes[0]:
@@ -90,6 +95,8 @@ def _read_iterations(run: Run) -> pl.DataFrame:
 
 def fit_costs(batches: pl.DataFrame) -> StepCosts:
     """The costs that explain `list_batches`. Raises MissingDataError without decode or prompts."""
+    import numpy as np
+
     decodes = _drop_outliers(batches.filter(pl.col("prompt_tokens") == 0))
     prompts = _drop_outliers(batches.filter(pl.col("prompt_tokens") > 0))
     if decodes.is_empty() or prompts.is_empty():
@@ -133,6 +140,8 @@ def _rise(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
     Weighted isotonic regression, by pooling neighbors that violate it.
     """
+    import numpy as np
+
     pools: list[list[float]] = []  # mean, weight, how many values
     for value, weight in zip(values, weights, strict=True):
         pools.append([float(value), float(weight), 1])
@@ -146,6 +155,8 @@ def _rise(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _fit_slope(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
     """The slope of least squares, never negative; 0 where x does not vary."""
+    import numpy as np
+
     center = np.average(x, weights=weight)
     spread = float(np.sum(weight * (x - center) ** 2))
     if not spread:
