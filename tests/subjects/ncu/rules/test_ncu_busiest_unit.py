@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import sightline
+from sightline.core.model.declare import Finding
 from sightline.roofline.launch import ACHIEVED
 from support.profiled import L1, MEMORY, SM, TIME, opened, profiled
 from support.rules import assert_abstains, assert_silent, assert_speaks
@@ -164,6 +165,16 @@ def test_a_librarys_kernel_is_tuned_by_its_call(tmp_path: Path) -> None:
 
 def test_warps_that_a_blocks_size_keeps_away(tmp_path: Path) -> None:
     """Blocks of two warps: 16 of them are all that an SM takes, and they are there."""
+    found = find_small_products(tmp_path, registers=32.0)
+    assert found.rule == RULE
+    assert "32 of 48 warps fit an SM (66.7 %), limited by blocks" in found.fix
+    assert "use larger blocks; or give that unit less work" in found.fix
+    assert "several of them in one block" in found.fix and "cuBLAS computes" not in found.fix
+    # Registers that keep warps away hold what need not be loaded again.
+    assert "more warps" not in find_small_products(tmp_path / "registers", registers=96.0).fix
+
+
+def find_small_products(folder: Path, registers: float) -> Finding:
     small = Kernel(
         name="kernel_sgemm_m56_n9_k9(float *)",
         grid=(60_000, 1, 1),
@@ -172,16 +183,12 @@ def test_warps_that_a_blocks_size_keeps_away(tmp_path: Path) -> None:
             SM: 21.0, MEMORY: 62.0, L1: 62.0, ACHIEVED: 63.6,
             "launch__occupancy_limit_shared_mem": 32.0,
             "launch__waves_per_multiprocessor": 100.0, "launch__block_size": 64.0,
-            "launch__registers_per_thread": 32.0, "launch__shared_mem_per_block": 0.0,
+            "launch__registers_per_thread": registers, "launch__shared_mem_per_block": 0.0,
             "device__attribute_max_warps_per_multiprocessor": 48.0,
             "device__attribute_max_blocks_per_multiprocessor": 16.0,
         },
     )  # fmt: skip
-    found = sightline.findings(opened(tmp_path, report([small])))[0]
-    assert found.rule == RULE
-    assert "32 of 48 warps fit an SM (66.7 %), limited by blocks" in found.fix
-    assert "use larger blocks; or give that unit less work" in found.fix
-    assert "several of them in one block" in found.fix and "cuBLAS computes" not in found.fix
+    return sightline.findings(opened(folder, report([small])))[0]
 
 
 def test_warps_that_are_not_there_though_they_would_fit(tmp_path: Path) -> None:

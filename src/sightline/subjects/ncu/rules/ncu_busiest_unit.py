@@ -18,9 +18,9 @@ Threshold
 
 Fix
     Less work for that unit; what else is found about the kernel says where that is possible. Of a
-    memory unit also more warps that ask it at once, where registers, shared memory or the block's
-    size keep the occupancy under 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy) and nine
-    tenths of what fits are there (ours).
+    memory unit also more warps that ask it at once, where the block's size keeps the occupancy
+    under 80 % (Nsight Compute 2024.1, rule TheoreticalOccupancy) and nine tenths of what fits are
+    there (ours).
 
 False positives
     None: it is a note.
@@ -135,13 +135,16 @@ def _advise(hit: Hit) -> str:
 def _find_room(case: Case) -> str | None:
     """How a memory unit that is not at its limit gets more requests at once.
 
-    None where nothing keeps warps away, or fewer of them are there than would fit.
+    None where fewer are there than would fit, or where it is not the size of the blocks that keeps
+    warps away: registers and shared memory are spent on what need not be loaded again.
     """
     known, achieved = read_limits_and_launch(case.facts), case.get(ACHIEVED)
     if known is None or achieved is None or (case.light or 0.0) >= LIMIT_PCT:
         return None
     result = compute_occupancy(*known)
     if result.pct >= THEORETICAL_PCT or achieved < _NEARLY * result.pct:
+        return None
+    if not {"blocks", "warps"}.issuperset(result.limiters):
         return None
     return (
         f"let more warps ask it at once: {result.describe()}, limited by "
