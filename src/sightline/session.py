@@ -147,7 +147,8 @@ class Session(Run):
         """Each operation that a graph replays, with operator, module, line, layer and part.
 
         `capture` is the recording in which the same program captured its graphs; without it,
-        operator, module and line are null. Raises MissingDataError where it has none.
+        operator, module and line are null, unless this recording says when each node was made.
+        Raises MissingDataError where `capture` has none.
         """
         from sightline.subjects.serving.captures import attribute_replays, list_captured
 

@@ -120,6 +120,9 @@ _NEW: dict[str, list[str]] = {
     "CUDA_GRAPH_EVENTS": ints(
         "start end eventClass globalTid nameId graphId originalGraphId graphExecId"
     ),
+    "CUDA_GRAPH_NODE_EVENTS": ints(
+        "start end eventClass globalTid nameId graphId graphNodeId originalGraphNodeId"
+    ),
     "PROFILER_OVERHEAD": ints("start end globalTid nameId overheadType"),
     "NVTX_EVENTS": [*_NVTX, '"binaryData" TEXT'],
     "NVTX_PAYLOAD_SCHEMA_ENTRIES": [

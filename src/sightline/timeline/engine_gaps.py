@@ -3,7 +3,8 @@
 A gap lies between the end of one step and the start of the next. It is divided, in this order: no
 request was there; the engine was inside a step's own range (it prepares inputs, samples, reads
 back); else it was between steps (it schedules, sends and waits for messages); unclear where nothing
-says whether a request was there.
+says whether a request was there. Of servers that prefill and decode apart a request is with one of
+them at a time: without any, none is there; else the steps say, where they count who joins.
 """
 
 from __future__ import annotations
@@ -41,6 +42,14 @@ def list_request_spans(run: Run) -> pl.DataFrame:
     return spans if 2 * covered.sum() > length else spans.clear()
 
 
+def are_apart(steps: pl.DataFrame) -> bool:
+    """Whether one rank of engine steps only prefills, and another decodes."""
+    prefill, decode = pl.col("prefill_tokens"), pl.col("decode_tokens")
+    sums = steps.group_by("rank").agg(prefill.sum(), decode.sum())
+    only = sums.filter((prefill > 0) & (decode == 0))
+    return bool(only.height) and not sums.filter(decode > 0).is_empty()
+
+
 def list_idle_spans(run: Run) -> pl.DataFrame:
     """When each engine's thread had no request: rank, pid, tid, host_op_id (null), start, end, ns.
 
@@ -49,12 +58,13 @@ def list_idle_spans(run: Run) -> pl.DataFrame:
     steps = list_engine_steps(run)
     thread = ["rank", "pid", "tid"]
     requests = list_request_spans(run)
-    if requests.height:
+    if requests.height and not are_apart(steps):
         before = pl.col("end_ns").cum_max().shift(1)
         empty = requests.sort("start_ns").select(start_ns=before, end_ns="start_ns")
         spans = steps.select(thread).unique().join(empty.drop_nulls(), how="cross")
     else:
-        gaps = list_gaps(run).filter(pl.col("no_request_ns") > 0)
+        whole = pl.col("no_request_ns") == pl.col("gap_ns")
+        gaps = list_gaps(run).filter((pl.col("gap_ns") > 0) & whole)
         spans = gaps.join(steps.select(*thread, "step"), on=["rank", "step"]).select(
             *thread, start_ns="gap_start_ns", end_ns=pl.col("gap_start_ns") + pl.col("gap_ns")
         )
@@ -72,14 +82,19 @@ def _list_gaps(run: Run) -> pl.DataFrame:
         pl.col("gap_start_ns").fill_null(pl.col("start_ns"))
     )
     gaps = gaps.with_columns(gap_ns=pl.col("start_ns") - pl.col("gap_start_ns"))
-    requests = list_request_spans(run)
-    if requests.height:
-        there = measure_cover_between(gaps, "gap_start_ns", "start_ns", requests, [])
+    requests, apart = list_request_spans(run), are_apart(steps)
+    there = measure_cover_between(gaps, "gap_start_ns", "start_ns", requests, [])
+    if requests.height and not apart:
         gaps = gaps.with_columns(no_request_ns=pl.col("gap_ns") - there, is_known=pl.lit(True))
     else:
-        gaps = gaps.with_columns(runs=_has_requests())
+        runs = _has_requests()
+        if apart:
+            counted = (pl.col("prefill_tokens").sum() > 0) & (pl.col("decode_tokens").sum() > 0)
+            runs = pl.when(counted.over("rank")).then(runs)
+        nobody = pl.col("gap_ns") - there if requests.height else pl.lit(0)
+        gaps = gaps.with_columns(runs=runs)
         gaps = gaps.with_columns(
-            no_request_ns=pl.when(~pl.col("runs")).then("gap_ns").otherwise(0),
+            no_request_ns=pl.when(~pl.col("runs")).then("gap_ns").otherwise(nobody),
             is_known=pl.col("runs").is_not_null(),
         )
     ranges = steps.select("rank", start_ns="host_start_ns", end_ns="host_end_ns")

@@ -58,6 +58,21 @@ def test_a_capture_of_another_program_is_graded_low(tmp_path: Path) -> None:
     assert {(match, grade) for *_, match, grade in rows} == {(0.0, "low")}
 
 
+def test_nodes_that_are_numbered_are_tied_in_that_order(tmp_path: Path) -> None:
+    """On two streams they begin in another order than that in which they were captured."""
+    swapped = make_execution()
+    for first in range(2, len(swapped), 3):  # each layer's attention begins before its product
+        a, b = swapped[first], swapped[first + 1]
+        a["ts"], b["ts"] = b["ts"], a["ts"]
+    rows = attribute(tmp_path, make_capture(), swapped)
+    assert {row[4] for row in rows} == {"low"}
+    for number, event in enumerate(swapped[2:]):
+        event["args"]["graph node id"] = (5 << 32) + number
+    rows = attribute(tmp_path, make_capture(), swapped)
+    assert {(row[3], row[4]) for row in rows} == {(100.0, "high")}
+    assert [row[0] for row in rows[:3]] == ["vllm::unified_attention", "aten::mm", LAYER[2][0]]
+
+
 def test_a_capture_of_another_length_is_not_tied(tmp_path: Path) -> None:
     rows = attribute(tmp_path, make_capture(17), make_execution())
     assert {(row[0], row[1] is None, row[4]) for row in rows} == {(None, False, "low")}

@@ -8,8 +8,10 @@ sightline graph execution.json.gz --capture capture.json.gz --format csv
 A CUDA or HIP graph's kernels carry no operator. The recording in which the same
 program captured it has one for each: vLLM writes it with
 "capture_torch_profiler": true in --profiler-config, SGLang with
---enable-profile-cuda-graph. Without it, what comes back says which layer each
-kernel is of, and what it does there.
+--enable-profile-cuda-graph. A report of Nsight Systems that began before the
+capture, with --cuda-graph-trace=node, needs no other: it says when each node was
+made. Without either, what comes back says which layer each kernel is of, and
+what it does there.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     found = open_recordings(args).attribute_graphs(capture)
     if found.is_empty():
         raise MissingDataError("no graph is replayed", why="no step has a call that launches one")
-    if form == "table" and capture is None:
+    is_tied = capture is not None or found.get_column("capture").count() > 0
+    if form == "table" and not is_tied:
         _print_parts(found)
     elif form == "table":
         _print_operators(found)
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_operators(found: pl.DataFrame) -> None:
     from sightline.core.units import format_count
 
-    _print_tied(found, "operator", "are tied to their capture")
+    _print_tied(found, "capture", "are tied to their capture")
     grades = found.group_by("confidence").len().sort("confidence").rows()
     print(f"confidence: {', '.join(f'{grade} {format_count(n)}' for grade, n in grades)}\n")
     _print_sums(found, ("operator", "module"))

@@ -4,7 +4,10 @@ A replayed kernel has no operator: the host launched the graph as a whole. Its c
 launch once, in the operators, modules and lines that made it. Of one stream a graph's nodes run in
 the order in which they were captured, so that a replay of as many operations as the capture has
 launches is tied to it one by one. Whether that holds is checked: a product's operator must run a
-product. vLLM records captures with `capture_torch_profiler`, SGLang with
+product. Of several streams they start in another order than that of the capture; where the
+recording numbers the nodes (`graph node id`, counted up in each graph as its nodes are made), that
+is their order. Where it says of each node when it was made, nothing is left to order
+(`graph_nodes.py`). vLLM records captures with `capture_torch_profiler`, SGLang with
 --enable-profile-cuda-graph. Without a capture a kernel has its layer and its part of it, by the
 pattern that comes back.
 """
@@ -26,10 +29,11 @@ from sightline.core.model.columns import (
 )
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
+from sightline.subjects.serving.graph_nodes import list_origins
 from sightline.subjects.serving.kernel_parts import name_parts
 from sightline.subjects.serving.layers import number_layers
 from sightline.timeline.api_calls import begins_capture, ends_capture
-from sightline.timeline.callers import find_callers, find_places
+from sightline.timeline.callers import find_callers, find_operators, find_places
 from sightline.timeline.engine_steps import list_step_work
 from sightline.timeline.host_ranges import find_host_ancestor
 from sightline.timeline.kernel_kinds import COLLECTIVE, PRODUCT, name_kinds
@@ -64,6 +68,8 @@ COLUMNS = (
     pct("match_pct", "nodes whose operator and kernel compute the same, of those that say both"),
     text("confidence", "high or low"),
 )
+
+_NAMES = [column.name for column in COLUMNS]
 
 
 def list_captured(run: Run) -> pl.DataFrame:
@@ -102,7 +108,7 @@ def list_captured(run: Run) -> pl.DataFrame:
     at = host.get_column("host_op_id").search_sorted(nearest)
     operator = names_as_text.gather(at.cast(pl.Int64).clip(0, max(host.height - 1, 0)))
     return nodes.select(
-        capture=_name_captures(run, nodes),
+        capture=_name_captures(run, ids, pl.format("capture {}", pl.lit(nodes["number"]))),
         node=pl.int_range(pl.len(), dtype=pl.Int64).over("number"),
         operator=pl.when(pl.lit(nearest).is_not_null()).then(pl.lit(operator)),
         module=find_places(run, ids),
@@ -110,43 +116,54 @@ def list_captured(run: Run) -> pl.DataFrame:
     )
 
 
-def _name_captures(run: Run, nodes: pl.DataFrame) -> pl.Series:
-    """What an engine wrote around each capture (capture_32_FULL), else its number."""
+def _name_captures(run: Run, ids: pl.Series, otherwise: pl.Expr) -> pl.Series:
+    """What an engine wrote around each captured range (capture_32_FULL), else its number."""
     host = run.table("host_ops", ["host_op_id", "layer", "name"])
     marks = host.filter(
         (pl.col("layer") == "annotation")
         & pl.col("name").cast(pl.String).str.contains(r"^capture_\d+")
     )
-    around = find_host_ancestor(run, nodes.get_column("host_op_id"), marks["host_op_id"])
+    around = find_host_ancestor(run, ids, marks["host_op_id"])
     named = pl.DataFrame({"host_op_id": around}).join(
         marks.select("host_op_id", pl.col("name").cast(pl.String)),
         on="host_op_id", how="left", maintain_order="left",
     )  # fmt: skip
-    number = pl.format("capture {}", pl.lit(nodes.get_column("number")))
-    return named.select(pl.coalesce("name", number)).to_series()
+    return named.select(pl.coalesce("name", otherwise)).to_series()
 
 
 def attribute_replays(run: Run, captured: pl.DataFrame | None) -> pl.DataFrame:
     """Each operation that a graph replays in a step, with what launched it (COLUMNS).
 
-    `captured` is list_captured of the recording of the captures. A replay is tied to the capture
-    with as many nodes, and of several to the one that agrees best; without one, operator, module
-    and line are null. Layer and part are there without any. `match_pct` says in how many of the
-    nodes that can be judged operator and kernel compute the same; confidence is high from SURE_PCT
-    on, else low.
+    Where the recording says when each node was made, that ties them. Else `captured` is
+    list_captured of the recording of the captures: a replay is tied to the capture with as many
+    nodes, and of several to the one that agrees best. Without either, operator, module and line are
+    null. Layer and part are there without any. `match_pct` says in how many of the nodes that can
+    be judged operator and kernel compute the same; confidence is high by the ids of nodes, and from
+    SURE_PCT on, else low.
     """
     work = _place_in_layers(list_step_work(run)).filter("is_graph")
+    nodes = run.table("device_ops", ["device_op_id", "graph_node_id"])
+    work = work.join(nodes, on="device_op_id", how="left", maintain_order="left").join(
+        list_origins(run), left_on=["rank", "pid", "graph_node_id"],
+        right_on=["rank", "pid", "node"], how="left", maintain_order="left",
+    )  # fmt: skip
     parted = {} if captured is None else captured.partition_by(
         "capture", as_dict=True, maintain_order=True
     )  # fmt: skip
     captures = {str(name): nodes for (name,), nodes in parted.items()}
+    replay = ["rank", "step", "launch_id"]
+    is_known = pl.col("host_op_id").is_not_null().any().over(replay)
+    work = work.with_columns(is_known=is_known)
     parts = [
-        _tie_replay(ops.sort("start_ns", "device_op_id"), captures)
-        for ops in work.partition_by("rank", "step", "launch_id", maintain_order=True)
+        _tie_replay(ops, captures)
+        for ops in work.filter(~pl.col("is_known")).partition_by(replay, maintain_order=True)
     ]
+    if work["is_known"].any():
+        parts.append(_tie_nodes(run, work.filter("is_known")))
     if not parts:
         return make_empty(COLUMNS)
-    return conform_columns(pl.concat(parts).select(c.name for c in COLUMNS), COLUMNS)
+    found = conform_columns(pl.concat(part.select(_NAMES) for part in parts), COLUMNS)
+    return found.sort("rank", "step", "start_ns", "device_op_id")
 
 
 def _place_in_layers(work: pl.DataFrame) -> pl.DataFrame:
@@ -164,11 +181,34 @@ def _place_in_layers(work: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def _tie_nodes(run: Run, ops: pl.DataFrame) -> pl.DataFrame:
+    """The operations of replays of which the recording says when their nodes were made."""
+    ids = ops.get_column("host_op_id")
+    capture = _name_captures(run, ids, pl.format("graph {}", pl.lit(ops["graph"])))
+    operators = find_operators(run.table("host_ops"), ids)
+    is_known = pl.lit(ids.is_not_null())
+    tied = ops.with_columns(
+        kernel=pl.col("name").cast(pl.String),
+        operator=operators.get_column("operator").cast(pl.String),
+        module=find_places(run, ids),
+        line=find_callers(run, ids),
+        capture=pl.when(is_known).then(pl.lit(capture)),
+        confidence=pl.when(is_known).then(pl.lit("high")).otherwise(pl.lit("low")),
+    )
+    match = _measure_agreement(tied.get_column("kernel"), tied)
+    return tied.with_columns(match_pct=pl.lit(match, pl.Float64))
+
+
 def _tie_replay(ops: pl.DataFrame, captures: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    kernels = ops.get_column("name").cast(pl.String)
-    ops = ops.with_columns(kernel=kernels)
+    ops = ops.with_columns(kernel=pl.col("name").cast(pl.String))
+    orders = [ops.sort("start_ns", "device_op_id")]
+    numbers = ops.get_column("graph_node_id")
+    if not numbers.has_nulls() and numbers.is_unique().all():
+        orders.append(ops.sort("graph_node_id"))
+    # Of those that agree alike the last: where nodes are numbered, by their numbers.
     tied = [
-        (_measure_agreement(kernels, nodes), name)
+        (_measure_agreement(order.get_column("kernel"), nodes) or 0.0, number, name)
+        for number, order in enumerate(orders)
         for name, nodes in captures.items()
         if nodes.height == ops.height
     ]
@@ -177,19 +217,23 @@ def _tie_replay(ops: pl.DataFrame, captures: dict[str, pl.DataFrame]) -> pl.Data
         return ops.with_columns(
             **nothing, match_pct=pl.lit(None, pl.Float64), confidence=pl.lit("low")
         )
-    match, name = max(tied)
+    match, number, name = max(tied)
     nodes = captures[name].select("operator", "module", "line", "capture")
-    return ops.hstack(nodes).with_columns(
-        match_pct=pl.lit(match),
-        confidence=pl.lit("high" if match >= SURE_PCT else "low"),
+    return (
+        orders[number]
+        .hstack(nodes)
+        .with_columns(
+            match_pct=pl.lit(match),
+            confidence=pl.lit("high" if match >= SURE_PCT else "low"),
+        )
     )
 
 
-def _measure_agreement(kernels: pl.Series, nodes: pl.DataFrame) -> float:
+def _measure_agreement(kernels: pl.Series, nodes: pl.DataFrame) -> float | None:
     """Of the nodes whose operator and kernel both say what they compute: how many say the same, %.
 
     Layers are alike, so that a tie that is off by some nodes would still be one to one: what each
-    computes shows it. 0 where nothing can be judged.
+    computes shows it. None where nothing can be judged.
     """
     named = pl.DataFrame({"kernel": kernels.unique()})
     named = named.with_columns(kind=name_kinds(named.get_column("kernel")))
@@ -205,4 +249,6 @@ def _measure_agreement(kernels: pl.Series, nodes: pl.DataFrame) -> float:
         (pl.col("asked").is_not_null() & pl.col("kind").is_not_null())
         | (operator == pl.col("kernel"))
     )
-    return 100 * float(judged.select(same.sum()).item()) / max(judged.height, 1)
+    if judged.is_empty():
+        return None
+    return 100 * float(judged.select(same.sum()).item()) / judged.height

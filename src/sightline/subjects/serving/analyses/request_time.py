@@ -21,7 +21,7 @@ from sightline.core.model.columns import RANK, duration, number
 from sightline.core.model.declare import Analysis
 from sightline.core.model.run import Run
 from sightline.errors import MissingDataError
-from sightline.timeline.engine_gaps import list_gaps, list_request_spans
+from sightline.timeline.engine_gaps import are_apart, list_gaps, list_request_spans
 from sightline.timeline.engine_steps import DECODE, EMPTY
 
 _FIRST = (
@@ -59,6 +59,12 @@ ANALYSIS = Analysis(
 def run(run: Run) -> pl.DataFrame:
     """One row per request, in order of sending. Raises MissingDataError."""
     steps = run.ask("engine_steps")
+    if are_apart(steps):
+        raise MissingDataError(
+            "a request's time is that of two servers",
+            why="one recorded server prefills, and another decodes",
+            hint="sightline stats request_story PREFILL DECODE client.json",
+        )
     if list_request_spans(run).is_empty():
         raise MissingDataError(
             "requests and steps cannot be joined",

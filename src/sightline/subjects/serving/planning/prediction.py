@@ -86,7 +86,7 @@ def predict(
     asked, served = list_asked(run)
     found = find_clients(served)
     recorded = find_settings(batches, served)
-    measured = _measure(served)
+    measured = measure_served(served)
     overhead, delivery = _calibrate(asked, costs, recorded, found, measured)
     words = {"overhead_ns": overhead, "delivery_ns": delivery}
     replayed = play_requests(asked, costs, recorded, clients=found, **words)
@@ -158,7 +158,8 @@ def find_settings(batches: pl.DataFrame, served: pl.DataFrame) -> Settings:
     return Settings(most if there > most else None, largest if full >= SEEN_STEPS else None)
 
 
-def _measure(served: pl.DataFrame) -> Times:
+def measure_served(served: pl.DataFrame) -> Times:
+    """What the clients of the requests of `list_asked` saw."""
     ttft = served["ttft_ns"].cast(pl.Float64).to_numpy() / 1e6
     itl = served["itl_ns"].explode().drop_nulls().cast(pl.Float64).to_numpy() / 1e6
     length = (int(served["end_ns"].max()) - int(served["start_ns"].min())) / 1e9  # type: ignore[arg-type]

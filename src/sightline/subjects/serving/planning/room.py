@@ -28,7 +28,8 @@ from sightline.subjects.serving.planning.step_costs import (
     list_batches,
     list_usual,
 )
-from sightline.timeline.engine_gaps import list_request_spans
+from sightline.timeline.engine_gaps import are_apart, list_request_spans
+from sightline.timeline.engine_steps import list_engine_steps
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _measure_relief(
     find_limits: Callable[[pl.DataFrame, pl.DataFrame], Settings],
 ) -> int | None:
     """What the recorded steps take more than a replay of the client's requests without a cause."""
-    if list_request_spans(run).is_empty():
+    if list_request_spans(run).is_empty() or are_apart(list_engine_steps(run)):
         return None
     try:
         batches = list_batches(run)

@@ -40,7 +40,7 @@ from sightline.core.units import format_ns, format_several
 from sightline.subjects.serving.findings import list_steps, report_loss
 from sightline.subjects.serving.load import find_worst
 from sightline.subjects.serving.planning.room import measure_room
-from sightline.timeline.engine_gaps import list_request_spans
+from sightline.timeline.engine_gaps import are_apart, list_request_spans
 from sightline.timeline.engine_steps import DECODE
 
 RULE = Rule("small-batch-decode", "Few requests decode together")
@@ -54,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
     if find_worst(run, "preemptions", "total"):
         return  # the KV cache keeps batches small: kv-cache-preemption says so
     steps = list_steps(run)
-    if steps is None:
+    if steps is None or are_apart(steps):  # who waits is at the server that prefills
         return
     decodes = steps.filter(pl.col("phase") == DECODE, pl.col("decode_requests") > 0)
     if decodes.is_empty():
