@@ -179,7 +179,7 @@ def test_the_marimo_example_runs() -> None:
         capture_output=True,
         text=True,
         env={**os.environ},
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout.splitlines()[-1])
