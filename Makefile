@@ -3,7 +3,7 @@
 VENV := .venv
 PY := $(VENV)/bin/python
 
-.PHONY: demo test test-quick sweep check coverage docs site pictures docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
+.PHONY: demo test test-quick sweep check coverage docs site site-pictures pictures docs-check examples native diagnosis lab compare-proof compare-halves history-proof agent-questions try-proof vendor-options weight ranks-proof bench fuzz attack soak gpu-check clean help
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,9 @@ docs: $(VENV)/.tests ## write docs/reference.md, what importers declare, the dra
 site: $(VENV)/.tests ## the documentation site and the man pages, under build/: links checked, nothing loaded from elsewhere
 	@$(PY) scripts/make_site.py
 	@$(PY) scripts/make_man.py
+
+site-pictures: site ## every kind of page of the site, light, dark and on a phone, with sheets of a dozen; axe looks too
+	@$(PY) scripts/site_pictures.py
 
 pictures: $(VENV)/.tests ## every panel of the page, light, dark, on a phone and on paper, under build/pictures; axe looks too
 	@$(PY) scripts/panel_pictures.py
@@ -110,7 +113,7 @@ attack: $(VENV)/.tests ## damaged and hostile inputs through the command line (A
 	@$(PY) tests/attack/losses.py --each $(ATTACK_EACH)
 	@$(PY) tests/attack/doubling.py
 	@$(PY) tests/attack/faults.py
-	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py tests/attack/test_capture.py tests/attack/test_cluster.py tests/cluster/test_kill.py tests/capture/test_relay.py tests/fleet/test_rank_file.py tests/record/collect/test_jax_door.py tests/capture/test_profile_push.py tests/attack/test_server_metrics.py tests/attack/test_server_recording.py tests/record/collect/test_server_faults.py
+	@SIGHTLINE_CAMPAIGNS=1 $(PY) -m pytest -q tests/attack/test_mcp.py tests/compare/test_claims.py tests/views/notebook/test_displays.py tests/attack/test_capture.py tests/attack/test_cluster.py tests/cluster/test_kill.py tests/capture/test_relay.py tests/fleet/test_rank_file.py tests/record/collect/test_jax_door.py tests/capture/test_profile_push.py tests/attack/test_server_metrics.py tests/attack/test_server_recording.py tests/record/collect/test_server_faults.py
 
 SOAK_SECONDS ?= 600
 soak: $(VENV)/.tests ## watch and serve for long: does their memory grow, or what they hold open (SOAK_SECONDS)

@@ -7,8 +7,9 @@ tests/cases/*.yaml and was reached from the raw files, without sightline. Which 
 decided by a hash of their names; a figure is asked of recordings with the timeline of one device,
 as of several it would not say whose it is. The agent is a script without a model: it opens the
 recording, asks one table or the findings, and answers with what stands there; so the score is
-that of the tools, and what a model adds or loses is not in it. Tokens are characters over 2.4, as
-in names of kernels (views/for_llm.py). Beside it: what the same recording would take as text.
+that of the tools, and what a model adds or loses is not in it. Tokens are counted by
+count_tokens.py; where its tokenizer is not there they are characters over 2.4, as in names of
+kernels (views/for_llm.py). Beside it: what the same recording would take as text.
 """
 
 from __future__ import annotations
@@ -80,13 +81,14 @@ class Score:
     grade: str = "unread"
     answer: str = ""
     calls: int = 0
-    letters: int = 0
-    raw_letters: int = field(default=0)
+    said: list[str] = field(default_factory=list)
+    raw_letters: int = 0
+    counted: int | None = None
 
     @property
     def tokens(self) -> float:
         """Of all that was asked and answered."""
-        return self.letters / LETTERS
+        return sum(map(len, self.said)) / LETTERS if self.counted is None else self.counted
 
 
 def load_script(name: str) -> ModuleType:
@@ -147,7 +149,7 @@ class Agent:
         """What a tool answers."""
         text = QUESTIONS[tool](self._desk, **arguments)
         self._score.calls += 1
-        self._score.letters += len(text) + len(json.dumps(arguments)) + len(tool)
+        self._score.said += [f"{tool} {json.dumps(arguments)}", text]
         answer: dict[str, Any] = json.loads(text)
         return answer
 
@@ -219,6 +221,18 @@ def ask(corpus: Path, question: Question, diagnose: ModuleType, says: dict[str, 
     return score
 
 
+def count_all(scores: Sequence[Score]) -> None:
+    """Count what was said, if a tokenizer is there; else say that tokens are estimated."""
+    tokenizer = load_script("count_tokens")
+    try:
+        counts = tokenizer.count_tokens(["\n".join(score.said) for score in scores])
+    except tokenizer.NoPackageError as error:
+        print(f"Tokens are characters over {LETTERS}: {error}.", file=sys.stderr)
+        return
+    for score, count in zip(scores, counts, strict=True):
+        score.counted = count
+
+
 def print_table(scores: Sequence[Score]) -> None:
     """The two halves: how many are right, in how many calls and tokens; the recordings as text."""
     print("| questions | asked | right | partly | wrong | unread | most calls | tokens | most |")
@@ -258,6 +272,7 @@ def main() -> int:
     says = yaml.safe_load((diagnose.CASES / "causes.yaml").read_text())
     questions = list_questions(args.corpus, diagnose.load_cases(), args.half)
     scores = [ask(args.corpus, question, diagnose, says) for question in questions]
+    count_all(scores)
     print_table(scores)
     if args.wrong:
         for score in scores:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 import sightline
 from support.places import ROOT
+from support.scripts import load_script
 
 SCRIPT = '''
 """What a user writes: every public name, with the types that the documentation says."""
@@ -100,14 +100,17 @@ def test_mypy_strict(script: Path) -> None:
 
 @pytest.mark.campaign
 def test_pyright(script: Path) -> None:
-    if shutil.which("pyright") is None:
-        pytest.skip("pyright is not installed")
+    packages = load_script("npm_packages")
+    try:
+        node, folder = packages.fetch_package("pyright")
+    except packages.NoPackageError as error:
+        pytest.skip(str(error))
     assert importlib.util.find_spec("polars") is not None
     (script.parent / "pyrightconfig.json").write_text(
         f'{{"extraPaths": ["{ROOT / "src"}"], "typeCheckingMode": "strict"}}'
     )
     done = subprocess.run(
-        ["pyright", "--pythonpath", sys.executable, str(script)],
+        [node, str(folder / "index.js"), "--pythonpath", sys.executable, str(script)],
         cwd=script.parent,
         capture_output=True,
         text=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import yaml
 import sightline
 from support import traces
 from support.places import ROOT
+from support.scripts import load_script
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -25,15 +25,6 @@ ACTION = ROOT / "examples" / "github" / "compare"
 RECIPE = ROOT / "packaging" / "conda-forge" / "recipe.yaml"
 # Names of conda-forge's packages that are not PyPI's.
 CONDA = {"msgpack": "msgpack-python", "prometheus-client": "prometheus_client"}
-
-
-def load_script(name: str) -> Any:
-    """A module of scripts/, which is no package."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
 
 
 def list_steps(path: Path) -> list[dict[str, Any]]:

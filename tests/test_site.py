@@ -15,19 +15,11 @@ import pytest
 from sightline.core import registry
 from sightline.doors.cli.main import command_names
 from support.places import ROOT
+from support.scripts import load_script
 
 pytest.importorskip("material", reason="mkdocs-material is not installed")
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)  # where what looks like a link is none
-
-
-def load_script(name: str):
-    """A module of scripts/, which is no package."""
-    sys.path.insert(0, str(ROOT / "scripts"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.pop(0)
 
 
 def list_wanted() -> dict[str, list[str]]:

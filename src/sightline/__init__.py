@@ -110,6 +110,12 @@ def open(
     are about: 'steady', 'step:N', or a range such as '10ms..25ms'. With `keep_identity`, host and
     user names that a recording holds are kept. Recordings of different jobs are an error, unless
     `same_job` says that they are of one. Raises InputError.
+
+        >>> sightline.open("trace.json.gz")
+        <sightline run: trace.json.gz · PyTorch profiler · ... · 95 GPU operations · ...>
+        >>> sightline.open("no.json")
+        Traceback (most recent call last):
+        sightline.errors.InputError: ...
     """
     from sightline.core.model.declare import ImportOptions
     from sightline.session import open_session
@@ -137,6 +143,9 @@ def findings(run: Run, *, rules: Sequence[str] = (), vendor: bool = False) -> li
 
     `rules` are files or folders of rules of your own (docs/own-rules.md); `vendor` asks those that
     are named after `nsys analyze`, too. Raises InputError where a rule of your own is wrong.
+
+        >>> [(found.rule, found.gain_ns) for found in sightline.findings(run)]
+        [('dataloader-starved', 11070940), ('h2d-bound', 180047), ('clock-throttled', None)]
     """
     from sightline.session import Session
 
@@ -144,7 +153,12 @@ def findings(run: Run, *, rules: Sequence[str] = (), vendor: bool = False) -> li
 
 
 def save(run: Run, path: str) -> None:
-    """Write a run to a store: a folder of Parquet files. Raises StoreError."""
+    """Write a run to a store: a folder of Parquet files. Raises StoreError.
+
+    >>> sightline.save(run, "kept.sightline")
+    >>> sightline.open("kept.sightline").rows("device_ops")
+    95
+    """
     from pathlib import Path
 
     from sightline.opening.save import save_run
@@ -156,6 +170,9 @@ def explain(name: str, *, rules: Sequence[str] = ()) -> str:
     """The page of a rule or an analysis: what it looks for, from where on, and what to do.
 
     `rules` are files or folders of rules of your own. Raises RequestError for an unknown name.
+
+        >>> sightline.explain("launch-bound").splitlines()[0]
+        'The device finishes each operation before the host has launched the next one.'
     """
     from sightline.session import explain as explain_name
 

@@ -42,6 +42,11 @@ class Session(Run):
         that are named after `nsys analyze`, too. Of a run of over four million rows whose
         steps repeat, causes are asked of a few (`sightline.diagnosis.causes`), unless `whole`.
         Raises InputError where a rule of your own is wrong.
+
+            >>> run.findings()[0].title
+            'Waiting for the DataLoader'
+            >>> run.findings()[0].gain_ns
+            11070940
         """
         from sightline.diagnosis.custom.facts import load_checked_rules
 
@@ -79,6 +84,9 @@ class Session(Run):
 
         Times are int64 ns, sizes bytes, `_pct` 0 to 100. `whole` is as in `findings`. Raises
         StoreError.
+
+            >>> run.report()["counts"]["device_ops"]
+            95
         """
         return self.answer(whole=whole).to_dict()
 
@@ -99,7 +107,11 @@ class Session(Run):
         return keep_part(self, f"-{word}", make)
 
     def sql(self, query: str) -> pl.DataFrame:
-        """The answer of a query over the run's tables, by DuckDB. Raises RequestError."""
+        """The answer of a query over the run's tables, by DuckDB. Raises RequestError.
+
+        >>> run.sql("SELECT count(*) AS n FROM device_ops WHERE kind = 'kernel'").item()
+        90
+        """
         from sightline.answer.sql import answer_query
 
         return answer_query(self, query)
@@ -108,11 +120,18 @@ class Session(Run):
         """The page of a rule or an analysis, by its name or a finding of it.
 
         What it looks for, from where on, and what to do. Raises RequestError.
+
+            >>> run.explain(run.findings()[0]) == run.explain("dataloader-starved")
+            True
         """
         return explain(what if isinstance(what, str) else what.rule, rules=rules)
 
     def breakdown(self) -> Breakdown:
-        """Where each device's window went, as bars. Raises MissingDataError without a device."""
+        """Where each device's window went, as bars. Raises MissingDataError without a device.
+
+        >>> run.breakdown().to_rows()[0]["idle_ns"]
+        11155540
+        """
         return Breakdown(self.ask("breakdown"))
 
     def timeline(self) -> Timeline:
@@ -127,6 +146,9 @@ class Session(Run):
         """What changed from this run to another: what `sightline compare --json` prints.
 
         A dictionary that shows itself. Raises MissingDataError where one has no timeline.
+
+            >>> run.compare(run)["verdict"]["word"]
+            'no change'
         """
         from sightline.compare.comparison import compare_samples
         from sightline.compare.sample import take_sample
@@ -138,6 +160,9 @@ class Session(Run):
         """What the run's length is made of: what `sightline critical-path --json` prints.
 
         Times are int64 ns, `pct` 0 to 100. Raises MissingDataError without device operations.
+
+            >>> run.critical_path()["path_ns"]
+            17444430
         """
         from sightline.answer.critical_path import describe_path
 
@@ -160,6 +185,9 @@ class Session(Run):
         As `run.what_if(remove=["memcpy:HtoD"], scale=["kernel:gemm=0.5"])`. The name of a finding
         alone, as `remove=["dataloader-starved"]`, asks for the window without it; `findings` then
         has what the report says of it. Raises RequestError.
+
+            >>> run.what_if(remove=["memcpy:HtoD"])["saved_ns"]
+            176547
         """
         from sightline.answer.what_if import describe_change
         from sightline.answer.what_if_finding import describe_without, names_finding
@@ -184,6 +212,9 @@ class Session(Run):
         Written to `path`, too, where one is given: a page, SVG, folded stacks, speedscope or pprof,
         by the ending. `order` is "how" or "why", `weight` one that the recording has. Raises
         RequestError.
+
+            >>> run.flame("flame.svg").to_rows()[0]["own"]
+            3144855
         """
         from pathlib import Path
 

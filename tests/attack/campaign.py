@@ -286,6 +286,7 @@ def _choose_command(rng: random.Random, one: Seed, target: Path) -> list[str]:
              "-o", "exported"],
             ["sql", asked, "SELECT content FROM recordings ORDER BY recording_id", "--json"],
             ["report", asked, "-o", "page.html"],
+            ["report", asked, "--for-llm"],
         )
     )  # fmt: skip
 

@@ -7,11 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import sightline as package
 from sightline.session import Session
 from sightline.views.for_llm import MOST_CHARACTERS, write_for_llm
+from support.campaigns import sample
 from support.command import sightline
+from support.places import TESTS
+from support.scripts import load_script
 from support.traces import kernel, launched, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "simulated-dataloader.json.gz"
@@ -86,3 +90,27 @@ def test_real_recordings_fit(corpus: Path, name: str) -> None:
     outcome = sightline("report", corpus / name, "--for-llm")
     assert outcome.code == 0, outcome.err
     assert 1_000 < len(outcome.out) <= MOST_CHARACTERS
+
+
+def _list_judged() -> list[str | list[str]]:
+    """Of the verdicts' recordings every fortieth; in a campaign every fourth."""
+    files = [f for f in sorted((TESTS / "cases").glob("*.yaml")) if f.name != "causes.yaml"]
+    cases = [case for file in files for case in yaml.safe_load(file.read_text("utf-8"))]
+    return [case["recording"] for case in sample(cases[::4], 10)]
+
+
+@pytest.mark.corpus
+def test_real_pages_are_four_thousand_tokens_at_most(corpus: Path) -> None:
+    """By a public tokenizer, not by letters."""
+    tokenizer = load_script("count_tokens")
+    texts = []
+    for recording in _list_judged():
+        paths = [recording] if isinstance(recording, str) else recording
+        outcome = sightline("report", *(corpus / path for path in paths), "--for-llm")
+        texts += [outcome.out] if outcome.code == 0 else []
+    assert texts
+    try:
+        counts = tokenizer.count_tokens(texts)
+    except tokenizer.NoPackageError as error:
+        pytest.skip(str(error))
+    assert max(counts) <= 4_000, sorted(counts)[-5:]

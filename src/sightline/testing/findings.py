@@ -43,7 +43,10 @@ def assert_speaks(
 
 
 def assert_silent(run: Run, rule: str) -> None:
-    """The rule has nothing to say, and nothing to ask for."""
+    """The rule has nothing to say, and nothing to ask for.
+
+    >>> assert_silent(run, "tiny-kernels")
+    """
     assert answers(run, rule) == []
 
 

@@ -32,6 +32,13 @@ def open_rows(
     given is null. The store is written into a new folder below `folder`. Raises AssertionError
     for a column that is not declared, or a null where none is allowed, and RequestError for an
     unknown table.
+
+        >>> made = open_rows(folder, device_ops=[{"start_ns": 0, "end_ns": 7}])
+        >>> made.ask("breakdown").get_column("compute_ns").to_list()
+        [7]
+        >>> open_rows(folder, device_ops=[{"begin_ns": 0}])
+        Traceback (most recent call last):
+        AssertionError: device_ops has no column begin_ns:  sightline tables device_ops
     """
     made = {name: _make_table(name, rows) for name, rows in tables.items()}
     place = folder / f"rows-{len(list(folder.glob('rows-*')))}.sightline"

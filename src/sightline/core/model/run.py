@@ -105,7 +105,11 @@ class Run:
     _locks: dict[object, RLock] = field(default_factory=dict, repr=False)
 
     def scan(self, name: str, columns: Sequence[str] | None = None) -> pl.LazyFrame:
-        """A table, lazily: all declared columns, or at least those named, of all recordings."""
+        """A table, lazily: all declared columns, or at least those named, of all recordings.
+
+        >>> run.scan("device_ops").filter(kind="memcpy").collect().height
+        5
+        """
         table = load_table(name)
         frames = [f for f in (part.scan(table, columns) for part in self.parts) if f is not None]
         if not frames:
@@ -116,6 +120,9 @@ class Run:
         """A table in memory, or some of its columns: each is read once.
 
         Raises StoreError where a file of the store is damaged.
+
+            >>> run.table("device_ops", ["kind", "start_ns"]).shape
+            (95, 2)
         """
         every = list(load_table(name).schema)
         wanted = every if columns is None else list(columns)
@@ -188,7 +195,11 @@ class Run:
         return set(self.table("recordings", ["format"]).get_column("format")) == {importer}
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, without reading it."""
+        """How many rows a table has, without reading it.
+
+        >>> run.rows("device_ops")
+        95
+        """
         load_table(name)
         if name in FROM_FACTS:
             return self.table(name).height
@@ -200,6 +211,9 @@ class Run:
         A time may carry its unit, as on the command line: `threshold_ns="100us"`. Raises
         RequestError for an unknown analysis, an unknown parameter or a wrong value, and
         MissingDataError where the recordings lack what it needs.
+
+            >>> run.ask("breakdown").select("window_ns", "idle_ns").rows()
+            [(17444430, 11155540)]
         """
         module = registry.load("analyses", analysis)
         declared: Analysis = module.ANALYSIS
@@ -253,7 +267,11 @@ class Run:
         return [name for name in registry.list_names("tables") if self.rows(name)]
 
     def with_window(self, window: str | None) -> Self:
-        """The same run, asked about another part of its timeline."""
+        """The same run, asked about another part of its timeline.
+
+        >>> run.with_window("5ms..10ms").ask("breakdown").get_column("window_ns").to_list()
+        [5000000]
+        """
         return self if window == self.window else type(self)(self.parts, window, self._tables)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -81,6 +81,19 @@ def test_kernels_that_are_over_in_a_moment(tmp_path: Path, program: int, little:
         assert not any(f.gain_ns for f in findings(run))
 
 
+def test_a_pause_before_a_kernel_that_never_ran_is_its_first_use(tmp_path: Path) -> None:
+    """300 ms before the second of three kernels: it is loaded, or built."""
+    at = {"fill": 0, "gemm": 300_000, "add": 300_050}
+    events = [launched(t, kernel(name, t + 20, 30)) for name, t in at.items()]
+    (found,) = answers(opened(tmp_path / "first", events), RULE)
+    told = "300.0 ms (100.0 %) are one pause, before gemm runs for the first time"
+    assert told in found.evidence
+    assert found.cause == "kernels are loaded, and some are compiled, when they are first used"
+    again = [*events, launched(900_000, kernel("gemm", 900_020, 30))]
+    (found,) = answers(opened(tmp_path / "again", again), RULE)
+    assert not any("first time" in line for line in found.evidence)
+
+
 def test_one_pause_between_two_set_ups(tmp_path: Path) -> None:
     """Copies of 1.6 ms and six kernels that each ran twice at most, around 2 s of building."""
     events = []

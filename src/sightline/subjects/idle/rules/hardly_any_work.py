@@ -34,9 +34,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from sightline.core.algebra.scalars import sum_column
+from sightline.core.kernel_labels import shorten_kernel_name
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_ns, format_several
+from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.diagnosis.price import NO_WORK, TOO_LITTLE
 from sightline.subjects.idle.rules._parts import ask_rules, find_largest_copy, list_parts
@@ -118,6 +119,27 @@ def _never_launches(run: Run) -> bool:
     return bool(names.len() and 100 * idle >= _IDLE_PCT and not names.str.contains(LAUNCHES).any())
 
 
+def _describe_pause(run: Run) -> list[str]:
+    """The gap that is most of the window, where what ends it has a kernel that never ran before.
+
+    That is all that one call handed to the device: a list of commands is submitted at once.
+    """
+    gaps = run.ask("idle_gaps").sort("duration_ns", descending=True)
+    window_ns = sum_column(run.ask("breakdown"), "window_ns")
+    if gaps.is_empty() or 2 * gaps.item(0, "duration_ns") < window_ns:
+        return []
+    gap = gaps.row(0, named=True)
+    ops = run.table("device_ops", ["device_op_id", "launch_id", "kind", "name", "start_ns"])
+    kernels = ops.filter(pl.col("kind") == "kernel").sort("start_ns", "device_op_id")
+    handed = (pl.col("device_op_id") == gap["after_id"]) | (pl.col("launch_id") == gap["launch_id"])
+    new = kernels.unique("name", keep="first", maintain_order=True).filter(handed)
+    if new.is_empty():
+        return []
+    ns, name = gap["duration_ns"], shorten_kernel_name(new.item(0, "name"))
+    share = format_pct(100 * ns / window_ns)
+    return [f"{format_ns(ns)} ({share}) are one pause, before {name} runs for the first time"]
+
+
 def _say_too_little(run: Run) -> Finding:
     """Of a few kernels that take microseconds: what is around them is start-up."""
     ops = run.table("device_ops", ["kind", "start_ns", "end_ns"])
@@ -125,7 +147,8 @@ def _say_too_little(run: Run) -> Finding:
     kernels = ops.filter(pl.col("kind") == "kernel").height
     copies = format_several(ops.height - kernels, "copy or memset", "copies and memsets")
     what = format_several(kernels, "kernel") + (f" and {copies}" if ops.height > kernels else "")
-    lines = list(list_parts(run, ask_rules(run), find_largest_copy(run)))
+    pause = _describe_pause(run)
+    lines = [*pause, *list_parts(run, ask_rules(run), find_largest_copy(run))]
     return build_finding(
         RULE,
         f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is "
@@ -134,7 +157,9 @@ def _say_too_little(run: Run) -> Finding:
         Advice(
             fix="record a problem of real size, several times over after a warm-up",
             verify="sightline stats kernels AFTER",
-            cause="the recording holds a first call or a test",
+            cause="kernels are loaded, and some are compiled, when they are first used"
+            if pause
+            else "the recording holds a first call or a test",
         ),
         severity="info",
         confidence="high",
