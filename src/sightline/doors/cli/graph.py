@@ -1,4 +1,4 @@
-"""Which operators, modules and layers the kernels of a replayed graph are of.
+"""Which operators, modules and layers a replayed graph's kernels belong to.
 
 sightline graph execution.json.gz                     layers and their parts
 sightline graph execution.json.gz --capture capture.json.gz
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_operators(found: pl.DataFrame) -> None:
     from sightline.core.units import format_count
 
-    _print_tied(found, "operator", "are tied to their capture")
+    _print_tied(found, "operator", "are matched to their capture")
     grades = found.group_by("confidence").len().sort("confidence").rows()
     print(f"confidence: {', '.join(f'{grade} {format_count(n)}' for grade, n in grades)}\n")
     _print_sums(found, ("operator", "module"))

@@ -85,7 +85,7 @@ def _check(value: Any) -> Any:
     if isinstance(value, list):
         return [_check(inner) for inner in value]
     if isinstance(value, int) and abs(value) > _LARGEST:
-        raise RequestError("a number is too large", why=f"at most {_LARGEST} has a meaning")
+        raise RequestError("a number is too large", why=f"it must be at most {_LARGEST}")
     return replace_surrogates(value) if isinstance(value, str) else value
 
 

@@ -22,7 +22,7 @@ ANALYSIS = Analysis(
     (
         RANK,
         text("program", "the compiled program", required=True),
-        number("memory_space", "0: the device's memory; else another, by XLA's number"),
+        number("memory_space", "memory space by XLA's number; 0 is the device's memory"),
         size("total_bytes", "all its allocations"),
         size("parameter_bytes", "what it is given; also what it gives back in the same place"),
         size("output_bytes", "what it gives back"),
