@@ -228,7 +228,7 @@ def _find_window(name: str, capability: str | None) -> int:
 def measure_energy(meter: Meter, starts: pl.Series, ends: pl.Series) -> pl.DataFrame:
     """energy_j, low_j and high_j of intervals; null where the meter does not cover one.
 
-    The true energy lies between low_j and high_j as far as the sensor is right.
+    The true energy lies between low_j and high_j if the sensor is accurate.
     """
     first, last = meter.span
     is_covered = (starts >= first) & (ends <= last) & (starts <= ends)

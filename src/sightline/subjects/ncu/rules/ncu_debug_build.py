@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix="build without -G (nvcc -O3 -lineinfo keeps the source lines), and profile again "
             "before anything is tuned"
             + ("; compute in single precision where the result allows it" if double else ""),
-            verify="sightline report AFTER: this is gone",
+            verify="sightline report AFTER: this finding is gone",
             sources=("NVCC: --device-debug turns off all optimizations on device code",),
         ),
         severity="warning" if leads else "info",

@@ -63,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix="profile the program on a problem of real size; of an example that only shows how "
             "threads are numbered nothing can be made faster",
-            verify="sightline report AFTER: this is gone",
+            verify="sightline report AFTER: this finding is gone",
         ),
         severity="info",
         confidence="high",

@@ -60,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix="look at what the host does meanwhile, start-up first: record the single calls and "
             "kernels:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM; of a "
             "program that has hardly begun, record a longer run",
-            verify="sightline findings AFTER: this is gone",
+            verify="sightline findings AFTER: this finding is gone",
         ),
         price=(Price(whole - facts.gpu_ns, "ns"), None),
         severity="info",
