@@ -74,9 +74,9 @@ def list_meters(run: Run) -> list[Meter]:
             pl.col("metric") == "energy", pl.col("from_ns").is_not_null()
         )
         if spans.head(1).collect().height:
-            why = "it has the energy of whole intervals (sightline report), and of no moment"
+            why = "it has the energy of whole intervals (sightline report), not of single moments"
         raise MissingDataError(
-            "no energy can be told",
+            "energy cannot be computed",
             why=why,
             hint="sightline run --for energy -- COMMAND  records both",
         )

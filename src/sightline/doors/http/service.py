@@ -118,7 +118,7 @@ class Service:
             reply = say(400, *_explain(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            reply = say(500, f"a bug of sightline: {type(error).__name__}")
+            reply = say(500, f"a bug in sightline: {type(error).__name__}")
         return Reply(reply.status, reply.body, reply.kind, {**_HEADERS, **reply.headers})
 
     def _answer(self, request: Request) -> Reply:

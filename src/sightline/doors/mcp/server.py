@@ -65,7 +65,7 @@ def _bind(ask: Callable[..., str], desk: Desk) -> Callable[..., str]:
             except BaseException as error:  # a panic of Polars is not an Exception
                 if type(error).__name__ != "PanicException":
                     raise
-                raise RuntimeError("a bug of sightline") from error
+                raise RuntimeError("a bug in sightline") from error
 
     signature = inspect.signature(ask, eval_str=True)
     asked = [p for p in signature.parameters.values() if p.name != "desk"]

@@ -82,7 +82,7 @@ class _Handler(BoundedHandler):
             return
         except Exception as error:  # ours, and must not look like the user's
             traceback.print_exc(file=sys.stderr)
-            text = f"a bug of sightline: {type(error).__name__}; the terminal has the details"
+            text = f"a bug in sightline: {type(error).__name__}; the terminal has the details"
             self._send(500, "application/json", _error(text))
             return
         if found is None:

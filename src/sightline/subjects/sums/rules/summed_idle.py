@@ -81,7 +81,7 @@ def _list_evidence(facts: SumFacts) -> Iterator[str]:
     if built:
         yield (
             f"{format_several(built, 'kernel')} compiled while the program ran (JIT): compiling "
-            "ahead of time (-fsycl-targets) takes that out of its start"
+            "ahead of time (-fsycl-targets) removes that from its start-up"
         )
     if facts.calls.is_empty():
         return
