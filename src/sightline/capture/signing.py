@@ -50,7 +50,8 @@ def read_token(path: str | None) -> str | None:
             raise RequestError(f"cannot read the token in {path}", why=why.lower()) from error
         if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise RequestError(
-                f"others can read the token in {path}", hint=f"chmod 600 {path}, and make a new one"
+                f"other users can read the token in {path}",
+                hint=f"chmod 600 {path}, and make a new one",
             )
     if len(token) < _LEAST_TOKEN:
         raise RequestError(

@@ -141,13 +141,13 @@ def add_cupti(cupti: argparse._ArgumentGroup) -> None:
         "--budget",
         type=float,
         metavar="PCT",
-        help="record less where recording takes more than this share of a core (1)",
+        help="record less where recording takes more than PCT %% of a core (1)",
     )
     cupti.add_argument(
         "--flush-ms",
         type=int,
         metavar="MS",
-        help="how much a killed program loses at most (1000)",
+        help="at most so many ms of records are lost if the program is killed (1000)",
     )
     cupti.add_argument(
         "--measure-cost",

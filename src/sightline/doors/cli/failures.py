@@ -37,9 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", action="append", metavar="FILE", help="which jobs ran: output of sacct, ..."
     )
-    parser.add_argument("--checkpoint", metavar="T", help="how long writing one takes")
+    parser.add_argument("--checkpoint", metavar="T", help="how long writing a checkpoint takes")
     parser.add_argument(
-        "--restart", default="10min", metavar="T", help="from a failure to work (10min)"
+        "--restart",
+        default="10min",
+        metavar="T",
+        help="time from a failure until the job works again (10min)",
     )
     parser.add_argument("--json", action="store_true", help="print as JSON")
 

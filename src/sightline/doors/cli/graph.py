@@ -8,8 +8,7 @@ sightline graph execution.json.gz --capture capture.json.gz --format csv
 A CUDA or HIP graph's kernels carry no operator. The recording in which the same
 program captured it has one for each: vLLM writes it with
 "capture_torch_profiler": true in --profiler-config, SGLang with
---enable-profile-cuda-graph. Without it, what comes back says which layer each
-kernel is of, and what it does there.
+--enable-profile-cuda-graph. Without it, what repeats shows which layer each kernel belongs to, and what it does there.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def _print_operators(found: pl.DataFrame) -> None:
 
 
 def _print_parts(found: pl.DataFrame) -> None:
-    _print_tied(found, "part", "have a part of the model, by what comes back")
+    _print_tied(found, "part", "have a part of the model, by what repeats")
     print("their operators: --capture FILE, the recording of their capture\n")
     _print_sums(found, ("part",))
 

@@ -114,7 +114,7 @@ CHECKS = (
         "what the driver itself asks for",
         "any recovery action other than none",
         "nvml.h, nvmlDeviceGpuRecoveryAction_t",
-        "do what it says, the node drained",
+        "drain the node, then do what it says",
         judge_node=_judge_recovery,
     ),
     Check(

@@ -93,7 +93,7 @@ def judge_growth(job: Job) -> Verdict | None:
     known = ~np.isnan(whole)
     known[:start] = False
     if known.sum() < LEAST_SAMPLES:
-        return cannot_judge(rule, "memory was sampled too few times to see its course")
+        return cannot_judge(rule, "memory was sampled too few times to show a trend")
     t, v = times[known], whole[known]
     slope, base = np.polyfit(t, v, 1)
     fit = base + slope * t

@@ -49,7 +49,7 @@ def judge_stalls(job: Job) -> Verdict | None:
     work, files = work[:size], files[:size]
     known = ~np.isnan(work) & ~np.isnan(files)
     if known.sum() < LEAST_SAMPLES:
-        return cannot_judge(rule, "there are too few samples to see its course")
+        return cannot_judge(rule, "there are too few samples to show a trend")
     work, files = work[known], files[known]
     usual, much = np.percentile(work, 90), np.percentile(files, 95)
     if much < _LEAST_RATE or usual <= 0:
