@@ -76,7 +76,7 @@ def find_problem(request: CaptureRequest) -> str | None:
     if not 0 <= request.warm_up_s <= 60:
         return "a profiler warms up for 0 to 60 s"
     if not set(request.wanted) <= set(WANTED):
-        return f"'wants' must be one of {', '.join(WANTED)}"
+        return f"what is wanted must be one of {', '.join(WANTED)}"
     return None
 
 

@@ -145,7 +145,7 @@ def _explain_guess(difference: Difference, floor: Floor) -> Verdict:
         # A change that is smaller than what is seen four times out of five, and was seen here.
         if abs(100 * (difference.ratio - 1)) < visible:
             reason = (
-                "runs of such programs rarely differ by so much by themselves; {FEW_RUNS} runs "
+                f"runs of such programs rarely differ by so much by themselves; {FEW_RUNS} runs "
                 "of each version show more precisely how much of it is the change"
             )
         return Verdict(word, (reason,), visible, FEW_RUNS)

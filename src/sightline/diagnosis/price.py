@@ -168,10 +168,7 @@ def _hold_rate(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]
     """Where something outside sets the rate, or nothing ran, no end of idle time gains anything."""
     little = [f.where[TOO_LITTLE] for f in found if TOO_LITTLE in f.where]
     if any(HELD in f.where for f in found):
-        why = (
-            "this is off the critical path: without it, the program would only wait longer "
-            "elsewhere"
-        )
+        why = "the program is held to a rate: without this it would only wait longer"
     elif any(NO_WORK in f.where for f in found):
         why = "no kernel ran: there is nothing that could begin earlier"
     elif little:

@@ -78,8 +78,8 @@ def add_what(what: argparse._ArgumentGroup) -> None:
     what.add_argument(
         "--snapshot-on",
         metavar="EVENT",
-        help="lttng: the same, but write at the first user-space EVENT: "
-        "'app:step', 'app:step if ms > 100', or SIGUSR1, sent to sightline",
+        help="lttng: the same, but write at the first user-space EVENT: 'app:step', 'app:step if "
+        "ms > 100', or SIGUSR1, sent to sightline",
     )
     what.add_argument(
         "--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M) or time (60s)"

@@ -48,8 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         metavar="W",
         help="step:N, or a range such as 10ms..25ms; steady: also steps that were detected with "
-        "low confidence; "
-        "default: all steps but the first, where they are sure",
+        "low confidence; default: all steps but the first, where they are sure",
     )
     parser.add_argument("--floor", metavar="FILE", help="what --calibrate wrote")
     parser.add_argument(

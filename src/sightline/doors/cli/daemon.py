@@ -229,7 +229,7 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
     seconds = parse_duration_ns(args.window) / 1e9
     if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
         raise RequestError(
-            f"a window of {args.window} every {args.every} is not a valid value",
+            f"cannot record a window of {args.window} every {args.every}",
             why=f"a period must be {LEAST_PERIOD_S:g}s or longer, a window 100ms to a tenth of it",
         )
     if not args.history:

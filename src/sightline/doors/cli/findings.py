@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="fail_on",
         help="exit 1 if this rule reports more than info, or any rule reports this severity "
-        "(critical, "
-        "warning, info) or a higher one; may be given several times",
+        "(critical, warning, info) or a higher one; may be given several times",
     )
 
 

@@ -8,7 +8,8 @@ sightline graph execution.json.gz --capture capture.json.gz --format csv
 A CUDA or HIP graph's kernels carry no operator. The recording in which the same
 program captured it has one for each: vLLM writes it with
 "capture_torch_profiler": true in --profiler-config, SGLang with
---enable-profile-cuda-graph. Without it, what repeats shows which layer each kernel belongs to, and what it does there.
+--enable-profile-cuda-graph. Without it, what repeats shows which layer each
+kernel belongs to, and what it does there.
 """
 
 from __future__ import annotations

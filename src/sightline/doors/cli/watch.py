@@ -149,8 +149,8 @@ def _check(args: argparse.Namespace) -> None:
         raise RequestError(
             "there is nothing to do with the readings",
             hint="Keep the readings:  sightline watch -o gpu-history\nWatch an inference server:  "
-            "sightline watch --server http://127.0.0.1:8000\n"
-            "Export them:  sightline watch --metrics\nLook at them:  sightline top",
+            "sightline watch --server http://127.0.0.1:8000\nExport them:  sightline watch "
+            "--metrics\nLook at them:  sightline top",
         )
 
 

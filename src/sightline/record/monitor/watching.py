@@ -54,7 +54,7 @@ class Watch:
                     removed = self.history.begun_anew
                     self.say(
                         "The history was removed while it was being written: its contents are "
-                        "gone, and a new one was started in {self.history.folder}"
+                        f"gone, and a new one was started in {self.history.folder}"
                     )
                 if not written and not full:
                     why = self.history.why_lost

@@ -140,7 +140,7 @@ class LinkUse:
             return f"{less}, or use a faster link"
         return (
             "let the two directions run at once: send one part while the previous one is copied "
-            "back (needs two copy engines; issue the copies part by part); else {less}"
+            f"back (needs two copy engines; issue the copies part by part); else {less}"
         )
 
 

@@ -20,7 +20,7 @@ _LAUNCHERS = (
     Launcher(
         r"^nvkernel_|^__omp_offloading_",
         "spread the loop over teams: target teams distribute parallel for, with collapse(n) for "
-        "nested loops, and no num_teams(1), and OMP_NUM_TEAMS unset",
+        "nested loops, no num_teams(1) and no OMP_NUM_TEAMS",
         "thread_limit(128), and parallel for on the inner loop (collapse(n) where it is short)",
         "OpenMP 5.2, teams and distribute constructs; NVHPC and LLVM name the kernels so",
     ),

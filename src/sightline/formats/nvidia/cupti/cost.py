@@ -124,10 +124,10 @@ def list_costs(
 
 def _tell_cost(own: int, cpu: int, records: int, whole: int, launches: int) -> Quality:
     text = (
-        f"recording took {format_pct(100 * (own + cpu) / whole)} of one core ("
-        f"{format_pct(100 * own / whole)} on the program's threads), for "
-        f"{format_several(round(records * 1e9 / whole), 'record')}/s; CUPTI's own time inside "
-        "the program is not included"
+        f"recording took {format_pct(100 * (own + cpu) / whole)} of one core "
+        f"({format_pct(100 * own / whole)} on the program's threads), for "
+        f"{format_several(round(records * 1e9 / whole), 'record')}/s; CUPTI's own time inside the "
+        "program is not included"
     )
     if not launches:
         return Quality("recording_cost", "info", text)

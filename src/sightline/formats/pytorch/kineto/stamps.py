@@ -32,8 +32,7 @@ _OF_A_TIMELINE = {
 }  # fmt: skip
 _TEXT = (
     "these are timestamps from within a kernel, by multiprocessor and warp: what a section takes "
-    "of "
-    "its warps' time is known, what runs on GPU and CPU around it is not"
+    "of its warps' time is known, what runs on GPU and CPU around it is not"
 )
 _REMEDY = "Record the timeline, too:  nsys profile, or sightline run"
 

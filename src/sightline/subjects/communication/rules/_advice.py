@@ -12,9 +12,8 @@ from sightline.timeline.world import INFERENCE, TRAINING, read_world
 
 _TENSOR = (
     "communicate less in tensor parallelism, which computes nothing meanwhile: fewer GPUs per "
-    "model, "
-    "a one-shot or symmetric-memory all-reduce for small messages, or matrix products in parts, "
-    "each communicated while the next is computed"
+    "model, a one-shot or symmetric-memory all-reduce for small messages, or matrix products in "
+    "parts, each communicated while the next is computed"
 )
 _EXPERT = (
     "overlap the exchange between experts with compute: two halves of the batch alternating, or "

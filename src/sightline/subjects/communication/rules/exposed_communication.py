@@ -141,7 +141,7 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(waiting)
         fix = (
             "open the recordings of all ranks together: most of this may be waiting for late "
-            "ranks, which must be made faster first; for the transfers, {fix}"
+            f"ranks, which must be made faster first; for the transfers, {fix}"
         )
         cause = "this rank arrives before others, or the transfers are slow: one rank cannot tell"
     longest = find_longest_collective(run)

@@ -37,9 +37,10 @@ import polars as pl
 from sightline.core.algebra.scalars import find_largest
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.core.units import format_bytes, format_count, format_ns
+from sightline.core.units import format_bytes, format_count, format_ns, format_pct
 from sightline.diagnosis.advice import choose_fix
 from sightline.diagnosis.build import MAX_ROWS, Advice, Evidence, Loss, keep_notable, make_finding
+from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops
 from sightline.subjects.copies.buffers import list_copied_back
 
@@ -61,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "Buffers are filled that are overwritten, and results are copied back to where the next "
-        "iteration reads them: {format_pct(100 * cost / sum_windows(run))} of the window.",
+        f"iteration reads them: {format_pct(100 * cost / sum_windows(run))} of the window.",
         Loss(
             cost_ns=cost,
             bound_ns=find_largest(moves.group_by(_DEVICE).agg(pl.col("ns").sum()), "ns"),
@@ -80,13 +81,11 @@ def check(run: Run) -> Iterator[Finding]:
             fix=choose_fix(
                 run,
                 "swap the two buffers after each iteration instead of copying back, and drop the "
-                "fill "
-                "where the kernel writes every element",
+                "fill where the kernel writes every element",
                 pytorch="write into two tensors alternately (out=...), and torch.empty "
                 "where everything is overwritten",
                 native="swap the two pointers after each iteration instead of copying back, and "
-                "drop "
-                "the memset where the kernel writes every element",
+                "drop the memset where the kernel writes every element",
             ),
             verify="sightline stats breakdown AFTER: exposed_copy_pct under 5",
             cause="each iteration reads one buffer, writes another and copies it back",

@@ -52,8 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
             "Copies whose direction was not recorded are exposed for",
             cause="data is copied while nothing computes",
             fix="see which direction they have (the program's own calls show it), then avoid "
-            "them, or "
-            "overlap them with compute on a second stream",
+            "them, or overlap them with compute on a second stream",
             sources=sources,
             title="Exposed copies of unknown direction",
         )

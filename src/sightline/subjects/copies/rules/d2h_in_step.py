@@ -72,16 +72,13 @@ def _find(run: Run) -> Iterator[Finding]:
         "Device-to-host copies are exposed for",
         cause="the step copies results to the host, and the GPU waits for the copies",
         fix_pinned="copy less to the host, and later, on a second stream while the next part is "
-        "computed; "
-        "reduce on the GPU first",
+        "computed; reduce on the GPU first",
         fix=choose_fix(
             run,
             "copy less to the host, and later, into pinned memory on a second stream; reduce on "
-            "the GPU "
-            "first",
+            "the GPU first",
             pytorch="copy less to the host, and later: copy to pinned memory with "
-            "non_blocking=True on a "
-            "side stream, once per several steps; reduce on the GPU first",
+            "non_blocking=True on a side stream, once per several steps; reduce on the GPU first",
             openacc="keep arrays on the device (acc data around the loop), and update only what "
             "the host reads (acc update self)",
             native="copy less to the host, and later: cudaMemcpyAsync to pinned memory on a second "
@@ -89,8 +86,7 @@ def _find(run: Run) -> Iterator[Finding]:
             openmp="keep arrays on the device (target data around the loop), and update only what "
             "the host reads (target update from)",
             jax="copy less to the host, and later: copy_to_host_async() where the result is "
-            "known, and "
-            "reduce on the GPU first",
+            "known, and reduce on the GPU first",
         ),
         sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
     )

@@ -180,8 +180,7 @@ def _remark_on_frees(failed: pl.DataFrame, count: int) -> Finding:
         Evidence(_list_calls(failed)),
         Advice(
             fix="free each pointer once, with the counterpart of the call that allocated it "
-            "(cudaFree for "
-            "cudaMalloc, cudaFreeHost for pinned memory, free for malloc)",
+            "(cudaFree for cudaMalloc, cudaFreeHost for pinned memory, free for malloc)",
             verify="sightline findings AFTER: this finding is gone",
             sources=("CUDA Runtime API, cudaFree",),
         ),

@@ -268,8 +268,8 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
     deed = f": it runs {busiest.name}" if busiest else deed
     yield build_finding(
         RULE,
-        f"The host makes no GPU call for {format_ns(row['gap'])} in a row, "
-        f"{format_pct(pct)} of the time between its first call and its last one{deed}.",
+        f"The host makes no GPU call for {format_ns(row['gap'])} in a row, {format_pct(pct)} of "
+        f"the time between its first call and its last one{deed}.",
         Evidence(
             evidence,
             rows=[{"rank": row["rank"], "start_ns": row["since"], "end_ns": row["start_ns"]}],

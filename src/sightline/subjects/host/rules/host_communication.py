@@ -62,8 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         [*late.lines, *list_names(share.segments)] if late else list_names(share.segments),
         Advice(
             fix="find the late rank, and why it is late, in the recordings of all ranks; then "
-            "overlap the "
-            "collectives with the backward pass, as DistributedDataParallel does",
+            "overlap the collectives with the backward pass, as DistributedDataParallel does",
             verify="sightline stats host_breakdown AFTER: window_pct of communication",
             sources=("TraceLens: exposed communication above 5 %",),
         ),

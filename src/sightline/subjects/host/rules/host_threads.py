@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
         [f"ready to run, but no CPU: {format_pct(row['queued_pct'] or 0)}",
          f"asleep: {format_pct(row['asleep_pct'])}",
          "the gain is a lower bound: the same work on fewer threads. No counter shows how much "
-"of the work exists only because it is split so finely; up to {format_pct(lost.pct)} may go"],
+f"of the work exists only because it is split so finely; up to {format_pct(lost.pct)} may go"],
         Advice(
             fix=f"OMP_NUM_THREADS={cpus}, or torch.set_num_threads({cpus})",
             verify="sightline stats step_usage AFTER: queued_pct, and the step's time",

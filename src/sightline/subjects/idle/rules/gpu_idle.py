@@ -106,8 +106,7 @@ _ADVICE = {
         "nothing recorded runs",
         "replay chains of small kernels as a CUDA graph; call cudaStreamQuery(stream) after "
         "launches that must start at once, which submits them; turn on hardware-accelerated GPU "
-        "scheduling in "
-        "Windows, or use a GPU without a display in TCC mode, or Linux",
+        "scheduling in Windows, or use a GPU without a display in TCC mode, or Linux",
     ),
     _DRAWING: (
         "launched work waits while the GPU draws, which is not in the recording (buffers are "

@@ -306,7 +306,7 @@ def _shorten_own(run: Run) -> str:
     return (
         "shorten what the program does there (checking results, preparing data, files): on all "
         "cores with -O3, on the GPU or ahead on another thread; exclude it from the timed part "
-        "if it only checks; {_name_how(run)}"
+        f"if it only checks; {_name_how(run)}"
     )
 
 

@@ -183,9 +183,9 @@ def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Fin
         found,
         title=f"{found.title}: not recorded",
         summary="Launched work waits for something that is not in the recording, for "
-        "{format_ns(unknown_ns)} of the {format_ns(ns)} outside the "
-        "{format_several(steps, 'step')} that repeat: neither idle time nor start-up of "
-        "the program.",
+        f"{format_ns(unknown_ns)} of the {format_ns(ns)} outside the "
+        f"{format_several(steps, 'step')} that repeat: neither idle time nor start-up of the "
+        "program.",
         where={**found.where, "cause": "not_recorded"},
         fix="record from before that work is launched, and all devices",
         cause="what the device waited for was not recorded",

@@ -15,8 +15,8 @@ _FIX = {
     "optimizer state": "hold it in 8 bits (bitsandbytes' AdamW8bit: a quarter) or in bf16, divide "
     "it over GPUs (ZeRO-1, FSDP), or use an optimizer with less state (Adafactor, SGD)",
     "gradient": "apply each gradient as soon as it is computed "
-    "(Tensor.register_post_accumulate_grad_hook) "
-    "instead of keeping all, hold them in bf16, or divide them over GPUs (ZeRO-2, FSDP)",
+    "(Tensor.register_post_accumulate_grad_hook) instead of keeping all, hold them in bf16, or "
+    "divide them over GPUs (ZeRO-2, FSDP)",
     "parameter": "hold the weights in bf16 or fewer bits, divide them over GPUs (FSDP, tensor "
     "parallelism), or keep what is not trained on the host",
     EARLIER: "begin to record before the model is made, to see what it is; weights can be held in "

@@ -72,8 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(
                 [
                     f"{format_several(results.old.height, 'block')} from before "
-                    f"{'the recording' if earlier else 'this step'}, freed one after another "
-                    "after the peak",
+                    f"{'the recording' if earlier else 'this step'}, freed one after another after "
+                    "the peak",
                     f"blocks of the same {format_several(sizes, 'size')} have been allocated "
                     "meanwhile",
                 ],

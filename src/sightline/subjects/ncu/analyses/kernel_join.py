@@ -31,8 +31,8 @@ ANALYSIS = Analysis(
     needs=("profiled_kernels", "device_ops"),
     notes=(
         "Kernels are matched by name, grid, block and occurrence, each rank of the timeline "
-        "separately. "
-        "Names are compared without return type, arguments, and casts of template values.",
+        "separately. Names are compared without return type, arguments, and casts of template "
+        "values.",
         "Times are the timeline's. Executions that were not profiled are judged by the mean of "
         "the profiled ones of the same name, grid and block.",
     ),

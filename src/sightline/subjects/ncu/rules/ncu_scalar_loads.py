@@ -84,7 +84,6 @@ check = judge_kernels(
     summary="{}: too few bytes are in flight.",
     fix="load 16 bytes a thread (float4, uint4), or several words before the first of them is "
     "used (#pragma unroll): more bytes are then in flight; read data that is needed twice only "
-    "once "
-    "(registers, shared memory)",
+    "once (registers, shared memory)",
     verify="sightline stats speed_of_light AFTER: device memory nearer to its peak",
 )
