@@ -134,7 +134,7 @@ def _list_paths(given: object) -> list[str]:
     if isinstance(given, Iterable) and not isinstance(given, bytes):
         return [path for one in given for path in _list_paths(one)]
     raise InputError(
-        f"{given!r} is not a path", hint="Give a text, a pathlib.Path, or a list of them."
+        f"{given!r} is not a path", hint="Give a string, a pathlib.Path, or a list of them."
     )
 
 

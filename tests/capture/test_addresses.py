@@ -73,7 +73,7 @@ def test_other_nodes_want_a_token_and_tls() -> None:
     (address,) = list_addresses(Places("n1"), TOKEN, {})
     assert address.context is not None
     assert address.context.check_hostname
-    with pytest.raises(RequestError, match="would be asked without TLS"):
+    with pytest.raises(RequestError, match="would be contacted without TLS"):
         list_addresses(Places("n1", is_plain=True), TOKEN, {})
     (address,) = list_addresses(Places("127.0.0.1:9000", is_plain=True), TOKEN, {})
     assert address.context is None

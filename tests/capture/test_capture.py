@@ -200,12 +200,12 @@ def test_one_capture_at_a_time_and_each_once(tmp_path: Path) -> None:
         asked = node.ask()
         told = [asked.ask_data("POST", "/v1/captures", request().encode()) for _ in range(2)]
         assert told[0]["id"] == told[1]["id"]  # sent twice, and one capture
-        with pytest.raises(RequestError, match="a capture is being made"):
+        with pytest.raises(RequestError, match="a capture is in progress"):
             asked.ask_data("POST", "/v1/captures", request(id="1" * 16).encode())
         running = node.node.running
         assert running is not None
         assert running.done.wait(20)
-        with pytest.raises(RequestError, match="there was a capture with this id"):
+        with pytest.raises(RequestError, match="a capture with this id exists already"):
             asked.ask_data("POST", "/v1/captures", request().encode())
         with pytest.raises(RequestError, match="too late") as caught:
             asked.ask_data("POST", "/v1/captures", request(id="2" * 16, start_ms=1000).encode())

@@ -163,7 +163,9 @@ def test_a_window_has_what_came_before_it(tmp_path: Path) -> None:
         windows.look()
         windows.look()
         windows.close()
-    assert said == ["GPU calls are no longer counted between the windows: what counts ended"]
+    assert said == [
+        "GPU calls are no longer counted between the windows: the counting process ended"
+    ]
     assert counted.is_closed
     (run_id,) = read_windows(tmp_path / "h").get_column("run_id").to_list()
     values = read_values(tmp_path / "h", run_id)

@@ -211,7 +211,7 @@ def test_a_push(kind: str, path: str, form: str, answer: bytes) -> None:
         ("pyroscope", (500, {}, b"\xff" * 300_000), "status 500"),
         ("parca", (200, {}, REFUSED), "no time"),
         ("parca", (200, {"grpc-status": "16"}, b""), "status 16"),
-        ("parca", (200, {}, b"<html>"), "it speaks no gRPC-Web"),
+        ("parca", (200, {}, b"<html>"), "it does not speak gRPC-Web"),
         ("parca", (200, {}, b"\x80\xff\xff\xff\xff"), "cut off"),
     ],
 )

@@ -77,7 +77,7 @@ class Fleet:
         def answer(method: str, path: str, body: bytes, user: int) -> Reply:
             if path == relays.RELAY:
                 if relay is None:
-                    return Reply(404, {"error": "this daemon asks no others"})
+                    return Reply(404, {"error": "this daemon does not ask other nodes"})
                 return Reply(200, content=relay.answer(body))
             return Reply(200, {"time_ns": time.time_ns() + ahead_ns, "pad": "x" * long})
 
@@ -192,7 +192,7 @@ def test_nodes_whose_daemons_ask_nobody(fleet: Fleet) -> None:
         assert all(isinstance(told, list) for told in tree.ask([(c, (CLOCK,)) for c in clients]))
     (said,) = fleet.said
     assert "nodes are asked one by one" in said
-    assert "this daemon asks no others" in said
+    assert "this daemon does not ask other nodes" in said
 
 
 def test_what_is_too_long_is_asked_for_directly(fleet: Fleet) -> None:

@@ -68,7 +68,7 @@ def test_who_answers_must_know_the_token(node: OwnNode, monkeypatch: pytest.Monk
     with listen(node) as port, asking(port) as client:
         with pytest.raises(InputError) as caught:
             client.ask("GET", "/v1/node")
-        assert caught.value.why == "who answers does not know the token"
+        assert caught.value.why == "the server that answers does not know the token"
 
 
 def test_tls(node: OwnNode, tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_a_folder_in_which_others_may_put_sockets(node: OwnNode, tmp_path: Path)
     place.chmod(0o777)
     with pytest.raises(RequestError, match="cannot listen") as caught:
         UnixServer(place / "d", node.api, for_all=False)
-    assert caught.value.why == "others may replace what is in this folder"
+    assert caught.value.why == "other users may replace files in this folder"

@@ -27,7 +27,7 @@ ASKED = ("POST", "/v1/captures")
 def test_a_request_is_taken_once() -> None:
     verifier, signed = Verifier(TOKEN), sign_request(TOKEN, *ASKED, b"{}")
     assert verifier.find_problem(*ASKED, signed, b"{}") is None
-    assert verifier.find_problem(*ASKED, signed, b"{}") == "it came before"
+    assert verifier.find_problem(*ASKED, signed, b"{}") == "it was sent before"
 
 
 @pytest.mark.parametrize(

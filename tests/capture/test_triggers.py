@@ -37,7 +37,7 @@ class FakeNode(Node):
         if self.refuses:
             raise RequestError("no process listens")
         if self.makes is not None:
-            raise RequestError("a capture is being made")
+            raise RequestError("a capture is in progress")
         self.begun.append(why)
         return SimpleNamespace(listeners=[], folder=self.shelf.make(request.id), request=request)
 
@@ -97,7 +97,7 @@ def test_a_trigger_waits_for_the_window_that_is_being_recorded(node: FakeNode) -
         threading.Event().wait(0.01)
     assert node.begun == ["signal"]
     assert said == [
-        "signal was fired, and waits for the capture that is being made",
+        "signal fired, and waits for the capture in progress",
         "signal was fired: 0 processes are recorded",
     ]
 
@@ -110,7 +110,7 @@ def test_a_trigger_does_not_wait_for_ever(node: FakeNode, monkeypatch: pytest.Mo
     assert triggers.fire("signal")
     while len(said) < 2:
         threading.Event().wait(0.01)
-    assert said[1] == "signal was fired: a capture is being made"
+    assert said[1] == "signal was fired: a capture is in progress"
     node.makes = None
     assert triggers.fire("signal")  # it is armed again
     assert node.begun == ["signal"]

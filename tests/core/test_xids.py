@@ -61,12 +61,12 @@ def test_names_of_an_xid() -> None:
             explain_name(wrong)
     with pytest.raises(RequestError, match="there is no rule"):
         explain_name("xid-storm")
-    assert "not in the catalogue" in explain_name("xid 999")
+    assert "not in the catalog" in explain_name("xid 999")
 
 
 def test_a_code_that_is_newer_than_the_catalogue() -> None:
     assert look_up_action(999).severity == "warning"
-    assert describe_xid(999).startswith("not in the catalogue: it is newer")
+    assert describe_xid(999).startswith("not in the catalog: it is newer")
 
 
 def test_the_number_in_an_events_text() -> None:

@@ -28,8 +28,8 @@ def test_three_of_one_time() -> None:
     found = [finding("block", 1000), finding("wait", 900), finding("cause", 1005)]
     (one,) = absorb_symptoms(found, RULES)
     assert one.rule == "cause"
-    assert "seen also as: wait" in one.evidence
-    assert "the same time, another way: block: mend the block" in one.evidence
+    assert "also visible as: wait" in one.evidence
+    assert "another fix for the same time: block: mend the block" in one.evidence
 
 
 def test_times_that_differ() -> None:

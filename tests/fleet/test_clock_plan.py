@@ -161,7 +161,7 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
         ("mhz,busy_w\n1,2\n", "no column waiting_w"),
         ("mhz,busy_w,waiting_w\n1,2,x\n", "could not convert"),
         ("mhz,busy_w,waiting_w\n1,2\n", "could not convert"),
-        ("mhz,busy_w,waiting_w\n1,nan,2\n", "a number is none"),
+        ("mhz,busy_w,waiting_w\n1,nan,2\n", "a number is malformed"),
         ("mhz,busy_w,waiting_w\n1,-5,2\n", "powers up to"),
         ("mhz,busy_w,waiting_w\n9,5,2\n9,5,2\n", "it has 1 clock"),
         ("mhz,busy_w,waiting_w\n9,5,2\n8,5,2\n", "one reading"),

@@ -766,7 +766,7 @@ def test_a_recording_that_ends_in_start_up(tmp_path: Path) -> None:
     e.add("DIAGNOSTIC_EVENT", severity=2, text=text, timestamp=0)
     e.capture["STOP_TRIGGER"] = "Delayed"
     (told,) = [x for x in list_limits(opened(e, tmp_path)) if x["kind"] == "no_device_ops"]
-    assert "1 call of CUDA, of which none puts work on the GPU, until recording was" in told["text"]
+    assert "1 call of CUDA, none of which puts work on the GPU, until recording was" in told["text"]
     assert "--delay" in told["remedy"]
 
 
@@ -775,7 +775,7 @@ def test_calls_that_put_nothing_on_the_gpu(tmp_path: Path) -> None:
     e.api("cudaMalloc_v3020", 5, 9, 1)
     e.api("cudaFree_v3020", 15, 19, 2)
     (why,) = [x for x in list_limits(opened(e, tmp_path)) if x["kind"] == "no_device_ops"]
-    assert "made 2 calls of CUDA, of which none puts work on the GPU" in why["text"]
+    assert "made 2 calls of CUDA, none of which puts work on the GPU" in why["text"]
     assert "cudaGetLastError" in why["remedy"]
 
 

@@ -77,7 +77,7 @@ def test_lists() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--gpu", "H100-80GB"), "what is to run on the GPUs is not said"),
+        (("--gpu", "H100-80GB"), "no workload was given"),
         (("--gpu", "H100-80GB:none", "--want", "1g.10gb"), "is not a number of GPUs"),
         (("--gpu", "H100", "--want", "1g.10gb"), "H100-80GB or H100-PCIe-80GB"),
         (("--gpu", "T4", "--want", "1g.10gb"), "there is no GPU with MIG called 'T4'"),

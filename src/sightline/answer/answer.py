@@ -46,8 +46,8 @@ def note_segments(segments: Sequence[Row]) -> str | None:
     if not once:
         return None
     return (
-        f"These figures are without what happened once: {' and '.join(once)}; --window whole has "
-        "all of it."
+        f"These figures leave out what happened only once: {' and '.join(once)}; --window whole "
+        "includes it."
     )
 
 
@@ -57,8 +57,9 @@ def note_sample(sample: Row) -> str | None:
         return None
     asked, steps = format_count(sample["asked"]), format_count(sample["steps"])
     return (
-        f"Causes from {asked} of {steps} steps; totals are exact. What a finding costs is of the "
-        "whole run, what its text counts of the steps that it was seen in; --all asks all steps."
+        f"Causes from {asked} of {steps} steps; totals are exact. A finding's cost covers the "
+        "whole run; the figures in its text cover the steps that it was seen in. --all analyzes "
+        "every step."
     )
 
 
@@ -103,8 +104,8 @@ class Answer:
     counts: dict[str, int] = field(default_factory=dict)
     window_operations: int = 0
     # A step, or the window, as recorded and as it would have been without the recorder, where that
-    # is known and differs: recorded_ns, ns, low_ns, high_ns, is_step. What findings cost and gain
-    # is of the program without it.
+    # is known and differs: recorded_ns, ns, low_ns, high_ns, is_step. Costs and gains of findings
+    # are those of the program without the recorder.
     unrecorded: Row = field(default_factory=dict)
     # How long the window would be if one thing were free: the rows of `sightline stats limits`.
     ladder: list[Row] = field(default_factory=list)
@@ -221,7 +222,8 @@ class Answer:
         about, low, high = (format_about_ns(known[name]) for name in ("ns", "low_ns", "high_ns"))
         return (
             f"Recorded {format_ns(known['recorded_ns'])}{of}; without the recorder about {about} "
-            f"({low} to {high}). What findings cost and gain is of the program without it."
+            f"({low} to {high}). Costs and gains of findings are those of the program without "
+            "the recorder."
         )
 
     @cached_property
@@ -237,7 +239,10 @@ class Answer:
         """
         of_window = [f for f in self.gains if f["gain_ns"] and share_of(f["rule"]) == OF_WINDOW]
         if sum(f["gain_pct"] or 0 for f in of_window) > ALL_PCT:
-            return "The findings' gains overlap: what one of them saves, another cannot save again."
+            return (
+                "The findings' gains overlap: time that one of them saves, another cannot "
+                "save again."
+            )
         of_idle = [f for f in of_window if _is_about_idle(f["rule"])]
         idle_ns = sum(row["idle_ns"] or 0 for row in self.breakdown)
         if (
@@ -248,7 +253,7 @@ class Answer:
             return None
         *first, last = dict.fromkeys(f["rule"] for f in of_idle)
         whose = f"{', '.join(first)} and {last}" if first else f"all {last} findings"
-        return f"The gains of {whose} overlap: there are {format_ns(idle_ns)} of idle time in all."
+        return f"The gains of {whose} overlap: the GPU is idle for {format_ns(idle_ns)} in all."
 
     @property
     def notes(self) -> list[str]:

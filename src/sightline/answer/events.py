@@ -20,8 +20,8 @@ from sightline.errors import MissingDataError, RequestError
 from sightline.timeline.collectives import list_members
 
 COLUMNS = (
-    time("time_ns", "when it was, or began"),
-    duration("duration_ns", "how long it took; null for a moment"),
+    time("time_ns", "when it happened, or began"),
+    duration("duration_ns", "duration; null for an event without one"),
     number("rank", "rank"),
     text("what", "the kind of event: kernel, memcpy, op, runtime, sched, ...", required=True),
     text("name", "what it was"),

@@ -56,7 +56,7 @@ def _explain_code(text: str | None) -> str:
         return "\n".join(["XIDs of NVIDIA's driver:  sightline explain xid 79", "", *rows])
     if not text.isdecimal() or not 0 < int(text) <= MOST_CODE:
         raise RequestError(
-            f"'{text}' is not the number of an XID",
+            f"'{text}' is not an XID number",
             hint="Write for example: sightline explain xid 79",
         )
     return explain_xid(int(text))

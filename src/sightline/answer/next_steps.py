@@ -188,7 +188,7 @@ def _judge(known: Known) -> Iterator[Check]:
         "markers",
         "Steps and regions marked in the code",
         known.markers,
-        "costs are then told by step and region",
+        "reports costs by step and region",
         f"# sl.step() in the loop, with sl.annotate('forward'):   then  {run} -- {_PROGRAM}",
     )
     yield _check(

@@ -102,7 +102,8 @@ def _find_rule(run: Run, word: str) -> str:
     if mine.is_empty():
         known = parts.get_column("cause").unique().sort().to_list()
         raise RequestError(
-            f"no idle time is '{word.removeprefix(_IDLE)}'", why=f"there is {', '.join(known)}"
+            f"there is no idle time called '{word.removeprefix(_IDLE)}'",
+            why=f"there is {', '.join(known)}",
         )
     sums = mine.group_by("rule").agg(pl.col("duration_ns").sum()).sort("duration_ns", "rule")
     cause = sums.item(-1, "rule")

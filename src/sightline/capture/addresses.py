@@ -49,7 +49,7 @@ def list_addresses(
         return [_find_own()]
     if token is None:
         raise RequestError(
-            "daemons of other nodes are asked with their token, and there is none",
+            "daemons on other nodes require a token, and none was given",
             hint=f"--token-file FILE (chmod 600)   or the variable {VARIABLE}",
         )
     return [replace(_make_address(n, places, token), certified=certified) for n in names]
@@ -122,7 +122,8 @@ def _make_address(name: str, places: Places, token: str) -> Address:
     if places.is_plain:
         if not is_own_host(host, loopback_only=True):
             raise RequestError(
-                f"{host} would be asked without TLS", why="--plain is for this machine and tunnels"
+                f"{host} would be contacted without TLS",
+                why="--plain is only for this machine and for tunnels",
             )
         return Address(name, None, host, number, token)
     return Address(name, None, host, number, token, make_trust(places.ca))

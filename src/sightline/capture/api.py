@@ -119,7 +119,7 @@ class Api:
             return Reply(403, {"error": "this user may not ask other nodes"})
         if self._relay is None:
             why = "it was started without --ca"
-            return Reply(404, {"error": "this daemon asks no others", "why": why})
+            return Reply(404, {"error": "this daemon does not ask other nodes", "why": why})
         return Reply(200, content=self._relay.answer(body))
 
     def _describe(self, user: int) -> dict[str, Any]:

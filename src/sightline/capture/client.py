@@ -50,7 +50,7 @@ class Answer:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise InputError("a daemon's answer makes no sense") from error
+            raise InputError("the daemon's answer is malformed") from error
 
 
 class TooLongError(http.client.HTTPException):
@@ -134,12 +134,12 @@ class Client:
         got = self._connection.getresponse()
         told = got.read(self._most_bytes + 1)
         if len(told) > self._most_bytes:
-            raise TooLongError("its answer is longer than is read at once")
+            raise TooLongError("its answer is too long")
         answer = Answer(got.status, told)
         if token is not None and got.status not in (403, 413):
             proof = got.headers.get(PROOF, "")
             if not is_signed(token, headers[NONCE], got.status, told, proof):
-                raise http.client.HTTPException("who answers does not know the token")
+                raise http.client.HTTPException("the server that answers does not know the token")
         return answer
 
     def _connect(self) -> http.client.HTTPConnection:

@@ -101,7 +101,9 @@ class Continuous:
             jobs.setdefault(one.job or "", []).append(one.pid)
         self._counting.watch(jobs)
         if self._counting.is_over:
-            self._say("GPU calls are no longer counted between the windows: what counts ended")
+            self._say(
+                "GPU calls are no longer counted between the windows: the counting process ended"
+            )
             self._counting.close()
             self._counting = None
 

@@ -153,9 +153,9 @@ def capture(
     if not begun:
         raise RequestError("no node began", why=chosen[0].problem)
     count = sum(len(node.state.get("expected", ())) for node in begun)
-    what = f"{wanted.seconds:g} s in {lead_s:.0f} s, when all have heard of it"
+    what = f"{wanted.seconds:g} s in {lead_s:.0f} s, once all nodes have the order"
     if wanted.steps:
-        what = f"{wanted.steps} steps, from one on whose number {wanted.align:,} divides"
+        what = f"{wanted.steps} steps, starting at a multiple of {wanted.align:,}"
     on = "this node" if len(begun) == 1 else format_several(len(begun), "node")
     say(f"{format_several(count, 'process', 'processes')} on {on} record {what}")
     if not wanted.steps:  # no node is done before
@@ -182,12 +182,14 @@ def _find_nobody(nodes: Sequence[Asked], wanted: Wanted) -> RequestError:
             f"no process of job {wanted.job} listens"
             if wanted.job
             else f"none of these {'processes' if wanted.pids else 'ranks'} listens",
-            why=f"those that listen are of {', '.join(jobs[:5])}",
+            why=f"those that listen belong to {', '.join(jobs[:5])}",
             hint="Who there is:  sightline capture --who",
         )
     return RequestError(
         "no process listens",
-        why=problem or "no program there was started with KINETO_USE_DAEMON=1, or none asked yet",
+        why=problem
+        or "no program there was started with KINETO_USE_DAEMON=1, or none has contacted the "
+        "daemon yet",
         hint="Start the job with KINETO_USE_DAEMON=1; PyTorch asks every 5 s.",
     )
 

@@ -39,8 +39,8 @@ class Counting:
         told = self._read(_BEGIN_S)
         if told is None or "call_ns" not in told:
             self.close()
-            why = "what counts ended" if told is None else str(told.get("problem"))
-            raise RequestError(_WHAT, why=why, hint="Without:  leave out --counts")
+            why = "the counting process ended" if told is None else str(told.get("problem"))
+            raise RequestError(_WHAT, why=why, hint="To record without counts, leave out --counts")
         self.call_ns = float(told["call_ns"])
         self._watched: dict[str, list[int]] = {}
 

@@ -129,9 +129,10 @@ class Node:
         jobs = sorted({one.job or "(no job)" for one in listeners if may(one)})
         raise RequestError(
             "no process listens" + (f" of job {request.job}" if request.job else ""),
-            why=f"those that listen here are of {', '.join(jobs[:5])}"
+            why=f"those that listen here belong to {', '.join(jobs[:5])}"
             if jobs
-            else "no process here was started with KINETO_USE_DAEMON=1, or none asked for 20 s",
+            else "no process here was started with KINETO_USE_DAEMON=1, or none has contacted "
+            "the daemon for 20 s",
         )
 
     def begin(
@@ -152,12 +153,14 @@ class Node:
             if known is not None:
                 return known
             if self.shelf.find(request.id) is not None:
-                raise RequestError("there was a capture with this id")
+                raise RequestError("a capture with this id exists already")
             bad = find_bad_start(request.start_ms, time.time())
             if bad is not None:
                 raise RequestError("this capture is too late", why=bad)
             if self._running is not None:
-                raise RequestError("a capture is being made", why="a profiler makes one at a time")
+                raise RequestError(
+                    "a capture is in progress", why="a profiler records one at a time"
+                )
             chosen = self.choose(request, may)
             place = self.shelf.make(request.id)
             capture = Capture(
@@ -225,7 +228,9 @@ class Node:
         missed = self.keeper.withdraw(handing)
         capture.told = len(handing.told)
         capture.problems += [f"{_name(one)} {_explain_silence(one)}" for one in missed]
-        capture.problems += [f"{_name(one)} asked too late to begin" for one in handing.late]
+        capture.problems += [
+            f"{_name(one)} contacted the daemon too late to begin" for one in handing.late
+        ]
         capture.state = RECORDING
         if not request.steps:
             time.sleep(max(request.start_ms / 1000 + request.seconds - time.time(), 0))
@@ -318,7 +323,7 @@ def _name(one: Listener) -> str:
 def _explain_silence(one: Listener) -> str:
     if not is_running(one.pid):
         return "ended before it could begin"
-    return "did not ask for orders in time: it hangs, is stopped, or is busy in one long call"
+    return "did not contact the daemon in time: it hangs, is stopped, or is busy in one long call"
 
 
 def _write(error: BaseException) -> str:

@@ -91,14 +91,14 @@ def read_target(text: str, env: Mapping[str, str] | None = None) -> Target:
     parts = urlsplit(url)
     if not equals or kind not in KINDS or parts.scheme not in ("http", "https") or not parts.netloc:
         raise RequestError(
-            "this names no server for profiles",
-            why=f"it is KIND=URL, and kinds are {', '.join(KINDS)}",
+            "this does not name a profile server",
+            why=f"the form is KIND=URL, where KIND is one of {', '.join(KINDS)}",
             hint="--push pyroscope=http://127.0.0.1:4040",
         )
     if "@" in parts.netloc:
         raise RequestError(
             "an address on a command line is read by others, with the password in it",
-            hint=f"the variable {TOKEN} holds a bearer's token",
+            hint=f"Put a bearer token into the variable {TOKEN}",
         )
     headers = {"Content-Type": _TYPES[kind], "User-Agent": "sightline"}
     if token := env.get(TOKEN, "").strip():
@@ -108,7 +108,7 @@ def read_target(text: str, env: Mapping[str, str] | None = None) -> Target:
             name, _, value = pair.partition("=")
             headers[name.strip()] = unquote(value.strip())
     if any(re.search(r"[\r\n\0]", f"{name}{value}") for name, value in headers.items()):
-        raise RequestError("a header has the end of a line in it")
+        raise RequestError("a header contains a line break")
     path = parts.path.rstrip("/")
     whole = path if path.endswith(_PATHS[kind]) else path + _PATHS[kind]
     return Target(kind, urlunsplit((parts.scheme, parts.netloc, whole, "", "")), headers)
@@ -189,7 +189,7 @@ def find_refusal(body: bytes, headers: Mapping[str, str]) -> str | None:
             told |= {n.strip().lower(): v.strip() for n, _, v in (x.partition(":") for x in lines)}
     status = told.get("grpc-status")
     if status is None:
-        return "it speaks no gRPC-Web"
+        return "it does not speak gRPC-Web"
     if status == "0":
         return None
     return unquote(told.get("grpc-message", ""))[:200] or f"status {status[:20]}"

@@ -210,7 +210,7 @@ def _read_part(told: Any) -> Part:
 def _read_question(told: Any) -> Question:
     method, path, body = map(str, told)
     if not _PASSED.fullmatch(f"{method} {path}"):
-        raise ValueError(f"{method[:10]} {path[:40]} is not passed on")
+        raise ValueError(f"{method[:10]} {path[:40]} may not be passed on")
     return Question(method, path, body.encode())
 
 
@@ -244,9 +244,9 @@ def decode_passed(data: bytes, parts: Sequence[Part]) -> list[Passed]:
                 raise ValueError("answers are missing")
             passed.append(Passed(found, _read_problem(one["problem"]), bool(one["is_long"])))
         if at != len(bodies):
-            raise ValueError("it goes on after its end")
+            raise ValueError("it has data after its end")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError("a daemon's answer makes no sense", why=str(error)[:200]) from error
+        raise InputError("the daemon's answer is malformed", why=str(error)[:200]) from error
     return passed
 
 
@@ -254,7 +254,7 @@ def _read_told(told: Any, bodies: bytes, at: int) -> tuple[list[Told], int]:
     found = []
     for status, asked_ns, took_ns, size in told:
         if not all(isinstance(n, int) for n in (status, asked_ns, took_ns, size)):
-            raise TypeError("a number is none")
+            raise TypeError("a number is malformed")
         if not (0 <= size <= len(bodies) - at and 0 <= took_ns < 1 << 60):
             raise ValueError("it was cut off")
         found.append(Told(Answer(status, bodies[at : at + size]), asked_ns, took_ns))

@@ -61,7 +61,7 @@ def decode_request(body: bytes) -> CaptureRequest:
         raise RequestError("this is not a request for a capture", why=str(error)[:200]) from error
     problem = find_problem(request)
     if problem is not None:
-        raise RequestError("this capture is not possible", why=problem)
+        raise RequestError("this capture is not valid", why=problem)
     return request
 
 
@@ -76,7 +76,7 @@ def find_problem(request: CaptureRequest) -> str | None:
     if not 0 <= request.warm_up_s <= 60:
         return "a profiler warms up for 0 to 60 s"
     if not set(request.wanted) <= set(WANTED):
-        return f"what can be wanted is {', '.join(WANTED)}"
+        return f"what is wanted must be one of {', '.join(WANTED)}"
     return None
 
 

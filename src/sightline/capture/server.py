@@ -139,7 +139,7 @@ class NetServer(BoundedServer):
         self._is_loopback = is_own_host(bracket_host(host), loopback_only=True)
         if context is None and not self._is_loopback:
             raise RequestError(
-                f"{host} can be reached by others, who could read what is sent",
+                f"{host} can be reached from other machines, which could read what is sent",
                 hint="Give a certificate:  --certificate FILE --key FILE   or  --listen 127.0.0.1",
             )
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -201,7 +201,7 @@ def _check_folder(folder: Path) -> None:
     if state.st_uid not in (0, os.geteuid()) or (
         state.st_mode & stat.S_IWOTH and not state.st_mode & stat.S_ISVTX
     ):
-        raise PermissionError(errno.EPERM, "others may replace what is in this folder")
+        raise PermissionError(errno.EPERM, "other users may replace files in this folder")
 
 
 def _remove_stale(path: Path) -> None:

@@ -50,7 +50,8 @@ def read_token(path: str | None) -> str | None:
             raise RequestError(f"cannot read the token in {path}", why=why.lower()) from error
         if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise RequestError(
-                f"others can read the token in {path}", hint=f"chmod 600 {path}, and make a new one"
+                f"other users can read the token in {path}",
+                hint=f"chmod 600 {path}, and make a new one",
             )
     if len(token) < _LEAST_TOKEN:
         raise RequestError(
@@ -121,7 +122,10 @@ class Verifier:
             return "it is signed with another token"
         apart = float(when) - self._now()
         if abs(apart) > WINDOW_S:
-            return f"its clock is {apart:+.0f} s from this one's: {WINDOW_S:.0f} s at most"
+            return (
+                f"its clock differs from this machine's by {apart:+.0f} s; the limit is "
+                f"{WINDOW_S:.0f} s"
+            )
         return self._note(nonce)
 
     def _note(self, nonce: str) -> str | None:
@@ -131,7 +135,7 @@ class Verifier:
                 limit = now - 2 * WINDOW_S
                 self._seen = {known: at for known, at in self._seen.items() if at > limit}
             if nonce in self._seen:
-                return "it came before"
+                return "it was sent before"
             if len(self._seen) >= self._most:  # only who knows the token gets here
                 return "too many requests"
             self._seen[nonce] = now

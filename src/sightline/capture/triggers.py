@@ -1,7 +1,7 @@
 """What makes a capture while nobody looks: something happened, and the moments after are recorded.
 
 A trigger that is armed fires once: then it rests, and with it all others, as one cause mostly sets
-off several. One that fires while a capture is being made (a window of the continuous profile, say)
+off several. One that fires while a capture is in progress (a window of the continuous profile, say)
 waits for its end. What happened before cannot be recorded any more; a cause that lasts can.
 
     signal       the daemon got SIGUSR1
@@ -93,7 +93,7 @@ class Triggers:
                 self._begin(name, files)
                 return True
             self._waits = True
-        self._say(f"{name} was fired, and waits for the capture that is being made")
+        self._say(f"{name} fired, and waits for the capture in progress")
         threading.Thread(target=self._wait, args=(made, name, files), daemon=True).start()
         return True
 

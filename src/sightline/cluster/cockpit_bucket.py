@@ -132,7 +132,10 @@ def bring_archive(
         objects.save(name, target)
     if len(wanted) > most:
         told = format_several(len(wanted), "job")
-        said(f"{url} has {told}: the latest {most:,} are read; give a --since")
+        said(
+            f"{url} has {told}: only the latest {most:,} are read; ask for a shorter time with "
+            "--since"
+        )
     for name in found.too_large:
         said(f"{url}: {name} is larger than {format_bytes(_MOST_BYTES)} and is left out")
 

@@ -142,7 +142,7 @@ def make_config(held: Mapping[str, Any], folder: Path) -> Config:
     _check_keys(held, "")
     cluster = _text(held, "cluster")
     if not is_cluster(cluster):
-        raise RequestError("`cluster` is a name of letters, digits, - and _")
+        raise RequestError("`cluster` must be a name of letters, digits, - and _")
     host, port = read_address(_text(held, "listen", "127.0.0.1:8270"))
     keep = _table(held, "keep")
     days = {key: _count(keep, key, getattr(Keeping(), key)) for key in _KEYS["keep"]}
@@ -171,7 +171,7 @@ def _read_bucket(held: Mapping[str, Any]) -> str:
     """Where the jobs lie in object storage; empty: in the store's folder."""
     url = _text(held, "bucket", "")
     if url and not _BUCKET.fullmatch(url):
-        raise RequestError("`bucket` is  s3://BUCKET/FOLDER", why="other signs are none of a name")
+        raise RequestError("`bucket` is  s3://BUCKET/FOLDER", why="a name has no other characters")
     return url.rstrip("/")
 
 
@@ -191,7 +191,7 @@ def _read_rules(access: Mapping[str, Any]) -> Rules:
     tokens = []
     for one in access.get("tokens", []):
         if not isinstance(one, dict):
-            raise RequestError("`tokens` is a list of tables: name, role, sha256")
+            raise RequestError("`tokens` must be a list of tables: name, role, sha256")
         _check_keys(one, "tokens")
         tokens.append(Token(_text(one, "name"), _text(one, "role"), _text(one, "sha256")))
     proxies: list[Network] = []
@@ -237,9 +237,9 @@ def _read_telling(held: Mapping[str, Any]) -> Telling:
         _count(held, "rounds", Telling().rounds),
     )
     if made.on and not (made.webhook or made.command):
-        raise RequestError("`tell` has a `webhook` or a `command`: whom to tell")
+        raise RequestError("`tell` needs a `webhook` or a `command`: whom to tell")
     if made.rounds < 1:
-        raise RequestError("`rounds` is 1 or more")
+        raise RequestError("`rounds` must be 1 or more")
     return made
 
 
@@ -247,7 +247,7 @@ def _read_broker(held: Mapping[str, Any], folder: Path, top: Mapping[str, Any]) 
     url = _text(held, "url")
     parts = urlsplit(url)
     if parts.scheme not in ("nats", "tls") or not parts.hostname or parts.username:
-        raise RequestError("the `url` of `nats` is tls://HOST:4222, without a password")
+        raise RequestError("the `url` of `nats` must be tls://HOST:4222, without a password")
     is_own = parts.hostname in ("127.0.0.1", "::1", "localhost")
     if parts.scheme == "nats" and not is_own and top.get("plain") is not True:
         raise RequestError(
@@ -258,10 +258,10 @@ def _read_broker(held: Mapping[str, Any], folder: Path, top: Mapping[str, Any]) 
     password = _read_secret(held, "password_file", folder) if user else ""
     token = "" if user else _read_secret(held, "token_file", folder)
     if not subjects or not all(_SUBJECT.fullmatch(one) for one in subjects):
-        raise RequestError("`metrics` and `jobs` of `nats` are lists of subjects, one at least")
+        raise RequestError("`metrics` and `jobs` of `nats` must be lists of one subject or more")
     durable = _text(held, "durable", "")
     if durable and not _DURABLE.fullmatch(durable):
-        raise RequestError("`durable` is a name of letters, digits, - and _")
+        raise RequestError("`durable` must be a name of letters, digits, - and _")
     ca = _path(folder, _text(held, "ca", ""))
     metrics, jobs = _texts(held, "metrics"), _texts(held, "jobs")
     return Broker(url, user, password, token, ca, metrics, jobs, durable)
@@ -284,7 +284,7 @@ def _read_provider(held: Mapping[str, Any], folder: Path) -> Provider:
     issuer, redirect = _text(held, "issuer"), _text(held, "redirect")
     for address in (issuer, redirect):
         if not address.startswith(("https://", "http://127.0.0.1", "http://localhost")):
-            raise RequestError("addresses of `oidc` begin with https://")
+            raise RequestError("addresses of `oidc` must begin with https://")
     claim = _text(held, "claim", "preferred_username")
     return Provider(issuer.rstrip("/"), _text(held, "client_id"), secret, redirect, claim)
 
@@ -295,7 +295,9 @@ def _check_keys(held: Mapping[str, Any], table: str) -> None:
         from sightline.core.registry import did_you_mean
 
         known = sorted(_KEYS[table])
-        raise RequestError(f"`{unknown[0]}` is not known here", why=did_you_mean(unknown[0], known))
+        raise RequestError(
+            f"`{unknown[0]}` is not a known setting", why=did_you_mean(unknown[0], known)
+        )
 
 
 def _table(held: Mapping[str, Any], key: str, *, check: bool = True) -> Mapping[str, Any]:
@@ -324,14 +326,14 @@ def _texts(held: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if isinstance(found, str):
         found = [found]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise RequestError(f"`{key}` is a list of strings")
+        raise RequestError(f"`{key}` must be a list of strings")
     return tuple(found)
 
 
 def _count(held: Mapping[str, Any], key: str, default: int) -> int:
     found = held.get(key, default)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 100_000:
-        raise RequestError(f"`{key}` is a whole number")
+        raise RequestError(f"`{key}` must be a whole number")
     return found
 
 

@@ -134,7 +134,7 @@ def _say_over(bucket: Bucket) -> TakenError:
 def _say_taken(bucket: Bucket) -> InputError:
     return InputError(
         f"{bucket.url} is the archive of another service",
-        why="two would remove each other's files",
+        why="two services would remove each other's files",
         hint='Give this one a folder of its own:  bucket = "s3://BUCKET/OTHER" . Where the '
         "other's machine is gone:  sightline cluster serve --take-over",
     )

@@ -126,8 +126,8 @@ def keep_gaps(path: Path, gaps: Sequence[Gap]) -> str:
     lost = format_several(sum(gap.size for gap in gaps), "byte")
     if len(gaps) == 1 and gaps[0].is_end:
         return (
-            f"{path.name} of the log ends with {lost} of a record that is not whole: after a kill "
-            "its sender was not told that it is kept"
+            f"{path.name} of the log ends with {lost} of an incomplete record, as after a kill: "
+            "its sender was never told that it is kept"
         )
     kept = path.with_suffix(".damaged")
     with contextlib.suppress(FileExistsError):

@@ -175,7 +175,7 @@ def list_frames(
     counts = np.bincount(numbers, minlength=len(table.rows))
     used = [(row, n) for n in np.flatnonzero(counts).tolist() if (row := table.rows[n]) is not None]
     if len(used) < np.count_nonzero(counts):
-        raise ValueError("samples are of no series")
+        raise ValueError("samples belong to no series")
     used.sort(key=lambda one: one[0][1:5])
     order = np.array([n for _, n in used], np.int64)
     rank = np.zeros(len(counts), np.int32)

@@ -83,7 +83,7 @@ class Notes:
         if scope not in (PRIVATE, SHARED):
             raise RequestError("a tag is private or global")
         if scope == SHARED and visitor.role not in (SUPPORT, ADMIN):
-            raise RequestError("tags that all see are support's to make")
+            raise RequestError("only support may make global tags")
         with self._lock:
             count = self._held.execute("SELECT count(*) FROM tags WHERE job_key = ?", (key,))
             if count.fetchone()[0] >= _MOST_TAGS:

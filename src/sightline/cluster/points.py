@@ -87,7 +87,7 @@ class PointReader:
                 head, fields, moment = split_line(text)
                 at = read_time_ns(moment, scale, now)
                 if not oldest_ns <= at <= now + HOUR_NS:
-                    raise ValueError("a time lies outside of what is kept")
+                    raise ValueError("a time is outside the span that is kept")
                 for name, value in read_fields(fields):
                     series, factor = self._find(cluster or "", head, name)
                     number = check_size(value * factor)

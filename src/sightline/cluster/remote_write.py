@@ -81,7 +81,7 @@ def _add_series(batch: Batch, message: Any, cluster: str, span: tuple[int, int])
         at = sample.timestamp * _MILLISECOND
         try:
             if not span[0] <= at <= span[1]:
-                raise ValueError("a time lies outside of what is kept")
+                raise ValueError("a time is outside the span that is kept")
             value = check_size(sample.value * known[1])
         except ValueError as error:
             batch.refuse(str(error))

@@ -59,7 +59,7 @@ def write_condition(wanted: Wanted) -> tuple[str, list[Any]]:
     values: list[Any] = []
     for column, value in wanted.exact:
         if column not in _EXACT:
-            raise RequestError("jobs are not chosen by that")
+            raise RequestError("jobs cannot be filtered by that")
         parts.append(f'"{column}" = ?')
         values.append(value)
     if wanted.text:
@@ -119,7 +119,7 @@ class Search:
     ) -> tuple[list[Row], int]:
         """Rows of `JOB_SCHEMA` with the cluster, and how many there are in all."""
         if sort not in SORTS:
-            raise RequestError("jobs are not sorted by that", why=f"but by {', '.join(SORTS)}")
+            raise RequestError("jobs cannot be sorted by that", why=f"but by {', '.join(SORTS)}")
         if not (0 <= most <= MOST_ROWS and 0 <= offset <= 10**9):
             raise RequestError(f"at most {MOST_ROWS:,} jobs are listed at a time")
         where, values = write_condition(wanted)
@@ -145,7 +145,7 @@ class Search:
     def sum_by(self, wanted: Wanted, owner: str, most: int = 100) -> list[Row]:
         """A row each user, project, ...: jobs, hours and energy given and wasted; worst first."""
         if owner not in _OWNERS:
-            raise RequestError("jobs are not summed by that")
+            raise RequestError("jobs cannot be summed by that")
         where, values = write_condition(wanted)
         return self._ask(
             f"SELECT coalesce(\"{owner}\", 'unknown') AS owner, {_SUMS} FROM jobs {where} "
@@ -186,7 +186,7 @@ class Search:
     def list_values(self, column: str, wanted: Wanted) -> list[str]:
         """What a column has, the most frequent first: for a form's choices."""
         if column not in _EXACT:
-            raise RequestError("jobs are not chosen by that")
+            raise RequestError("jobs cannot be filtered by that")
         where, values = write_condition(wanted)
         rows = self._ask(
             f'SELECT "{column}" AS v, count(*) AS n FROM jobs {where} GROUP BY 1 '

@@ -169,7 +169,7 @@ class Store:
         times, values = batch.arrays()
         with self._lock:
             if self.live_samples + len(times) > MOST_UNSAVED:
-                raise FullError("samples wait that could not be written to the disk")
+                raise FullError("too many samples wait to be written to the disk")
             new = list(dict.fromkeys(s for s in batch.series if self._series.find(s) is None))
             if len(self._series) + len(new) > MOST_SERIES:
                 raise FullError(f"there are {MOST_SERIES:,} series already")

@@ -124,13 +124,13 @@ def _measure_kernels(pairs: Sequence[dict[str, Any]], pattern: str) -> Figure:
     before, after = (sum(row[key] for row in mine) for key in ("before_ns", "after_ns"))
     details = {"before_ns": before, "after_ns": after, "pairs": len(mine)}
     if not before:
-        why = "no kernel of this name takes time before" if mine else "no kernel has this name"
+        why = "no kernel of this name ran before" if mine else "no kernel has this name"
         return Figure(None, "%", reasons=(why,), details=details)
     value = 100 * (after - before) / before
     bounds = [_bound(row) for row in mine]
     known = [bound for bound in bounds if bound is not None]
     if len(known) < len(bounds):
-        why = "one run a side does not say how much a kernel's time varies between runs"
+        why = "one run of each side does not show how much a kernel's time varies between runs"
         return Figure(value, "%", is_shown=False, reasons=(why,), details=details)
     low, high = (100 * (sum(b[side] for b in known) - before) / before for side in (0, 1))
     return Figure(value, "%", low, high, low > 0 or high < 0, details=details)
@@ -241,7 +241,7 @@ def _take_one(rows: Sequence[Mapping[str, Any]], column: str, unit: str, remedy:
         return Figure(None, unit, reasons=("there is no such row",))
     if len(rows) > 1:
         raise RequestError(
-            f"{format_several(len(rows), 'row')} are meant, and a claim is about one number",
+            f"{format_several(len(rows), 'row')} match, and a claim is about one number",
             hint=remedy,
         )
     value = rows[0][column]

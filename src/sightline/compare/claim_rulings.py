@@ -97,7 +97,7 @@ def rule_claim(claim: Claim, figure: Figure) -> tuple[str, str]:
         return YES, "the recordings say so"
     if not figure.is_shown:
         return OPEN, _join(figure, "the change is within what runs differ by")
-    why = "the bounds of the figure allow the claim, and what contradicts it"
+    why = "the figure's bounds allow both the claim and its opposite"
     return OPEN, "; ".join((why, *figure.reasons))
 
 

@@ -150,7 +150,10 @@ def _steps(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]
     counts = [sum(sample.length.count for sample in side) for side in (before, after)]
     if None in sources[0] | sources[1]:
         if sources[0] != sources[1]:
-            text = "one side has steps and the other has none: a step is not a whole recording"
+            text = (
+                "one side has steps and the other has none: a step cannot be compared with a "
+                "whole recording"
+            )
             yield Check("steps", "blocks", text, *counts)
             return
         text = "no steps are known on either side: whole recordings are compared"
@@ -255,7 +258,7 @@ def _tools(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Check]
             if all(v.startswith(_RUNTIME) for side in sides for v in side):
                 what = "versions of the GPU's runtime"
             shown = [", ".join(v.removeprefix(_RUNTIME) for v in side) for side in sides]
-            text = f"other {what} cost other time: {shown[0]} before, {shown[1]} after"
+            text = f"different {what} may cost different time: {shown[0]} before, {shown[1]} after"
             yield Check(name, "limits", text, *sides)
             return
 
@@ -266,7 +269,7 @@ def _options(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Chec
         sides = [any(option in s.facts.options for s in side) for side in (before, after)]
         if sides[0] != sides[1]:
             where = "before" if sides[0] else "after"
-            text = f"{what} were recorded {where} only, which costs its host time"
+            text = f"{what} were recorded {where} only, which adds to its host time"
             yield Check(what, "limits", text, *sides)
 
 
@@ -298,8 +301,8 @@ def _sketches(before: Sequence[Sample], after: Sequence[Sample]) -> Iterator[Che
     samples = (*before, *after)
     if any(sample.run is None for sample in samples):
         text = (
-            "a side is a fingerprint: kernel families are compared instead of kernels, and "
-            "neither host time nor findings"
+            "one side is a fingerprint: kernel families are compared instead of kernels; host "
+            "time and findings are not compared"
         )
         yield Check("fingerprint", "limits", text)
 

@@ -257,7 +257,7 @@ def _parse(data: dict[str, Any], name: str) -> Sample:
         orient="row",
     ).with_row_index("leaf")
     if not set(leaves.get_column("part")) <= {*GPU_PARTS, *CPU_PARTS}:
-        raise ValueError("it names a part that a step has not")
+        raise ValueError("it names a part that a step does not have")
     varying = leaves.drop_nulls("apart").select("leaf", "own_ns", "apart", "together")
     return Sample(
         run=None,

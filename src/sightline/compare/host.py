@@ -73,7 +73,7 @@ def _average(sample: Sample, analysis: str, name: str, value: str, runs: int) ->
     Of a range the marked step around it is not part of its name, and the step itself is not a row.
     """
     text = pl.col(name)
-    assert sample.run is not None, "host time is in no fingerprint"
+    assert sample.run is not None, "a fingerprint holds no host time"
     rows = (
         sample.run.ask(analysis)
         .filter(~text.str.contains(_STEP))

@@ -31,8 +31,8 @@ def bring_to_one_pace(
     recorded = [format_ns(fmean(sample.step_ns for sample in side)) for side in (before, after)]
     text = (
         f"recording, and a slower host, took about {format_pct(100 * shares[0])} of a step before "
-        f"and {format_pct(100 * shares[1])} after: both are compared without it, by an estimate; "
-        f"as recorded a step took {recorded[0]} before and {recorded[1]} after"
+        f"and {format_pct(100 * shares[1])} after: both sides are compared without the recorder, "
+        f"by an estimate; as recorded, a step took {recorded[0]} before and {recorded[1]} after"
     )
     bare = [
         [s if k is None else take_sample(k.run, s.name) for s, k in zip(side, of, strict=True)]

@@ -65,7 +65,7 @@ def take_sample(run: Run, name: str) -> Sample:
         has_stacks = run.rows("cpu_samples") or run.rows("stack_weights")
         raise MissingDataError(
             f"{name} cannot be compared",
-            why="it has samples of stacks, and no timeline whose steps could be compared"
+            why="it has stack samples but no timeline whose steps could be compared"
             if has_stacks
             else f"it has no timeline, but {', '.join(run.present()) or 'no rows'}",
             hint="Which is faster, and by which functions:  sightline try -- BEFORE -- AFTER"

@@ -86,7 +86,7 @@ def _explain_untested(
     difference: Difference, runs: tuple[Sequence[Spread], Sequence[Spread]]
 ) -> Verdict:
     if difference.ratio is None:
-        return Verdict(OPEN, ("a side has no time to compare",), runs_needed=FEW_RUNS)
+        return Verdict(OPEN, ("one side has no time to compare",), runs_needed=FEW_RUNS)
     if difference.ratio == 1:
         return Verdict(NO_CHANGE, ("both take the same time, to the nanosecond",))
     fewest = min(run.count for side in runs for run in side)
@@ -145,8 +145,8 @@ def _explain_guess(difference: Difference, floor: Floor) -> Verdict:
         # A change that is smaller than what is seen four times out of five, and was seen here.
         if abs(100 * (difference.ratio - 1)) < visible:
             reason = (
-                "runs of such programs rarely differ by so much by themselves; how much of it is "
-                f"the change, {FEW_RUNS} runs of each version show more closely"
+                f"runs of such programs rarely differ by so much by themselves; {FEW_RUNS} runs "
+                "of each version show more precisely how much of it is the change"
             )
         return Verdict(word, (reason,), visible, FEW_RUNS)
     return Verdict(OPEN, (reason,), visible, runs_needed=FEW_RUNS)

@@ -103,7 +103,7 @@ def _give_up_rights(owner: Owner) -> None:
     done = done and library.setfsuid(ctypes.c_uint32(-1)) == owner.user
     head = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     if not done or library.capset(head, (ctypes.c_uint32 * 6)()):
-        raise PermissionError(errno.EPERM, f"the rights of user {owner.user} cannot be taken on")
+        raise PermissionError(errno.EPERM, f"cannot switch to user {owner.user}")
 
 
 def open_folder(path: str, root: Descriptor | None = None) -> Descriptor:

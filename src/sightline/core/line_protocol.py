@@ -47,7 +47,7 @@ def split_line(line: bytes) -> Line:
     parts = line.split(b" ") if b"\\" not in line else _SPLITS[b" "].split(line)
     parts = [part for part in parts if part]
     if not 2 <= len(parts) <= 3:
-        raise ValueError("a line is a metric, its fields and a time")
+        raise ValueError("a line must be a metric, its fields and a time")
     return Line(parts[0], parts[1], parts[2] if len(parts) == 3 else b"")
 
 
@@ -63,7 +63,7 @@ def _split_quoted(line: bytes) -> Line:
             end = place
             break
     if not more or inside or not head:
-        raise ValueError("a text in a line has no end")
+        raise ValueError("a quoted string in a line has no end")
     return Line(head, rest[:end], rest[end:].strip())
 
 
@@ -74,7 +74,7 @@ def read_head(head: bytes) -> tuple[str, dict[str, str]]:
     for pair in pairs:
         key, *value = _SPLITS[b"="].split(pair)
         if len(value) != 1 or not key or not value[0]:
-            raise ValueError("a tag is a name, '=' and a text")
+            raise ValueError("a tag must be a name, '=' and a string")
         tags[_decode(key)] = _decode(value[0])
     if not name:
         raise ValueError("the metric has no name")
@@ -90,11 +90,11 @@ def read_fields(fields: bytes) -> Iterator[tuple[str, float]]:
     while place < len(fields):
         sign = fields.find(b"=", place)
         if sign <= place:
-            raise ValueError("a field is a name, '=' and a value")
+            raise ValueError("a field must be a name, '=' and a value")
         if fields.startswith(b'"', sign + 1):
             found = _TEXT.match(fields, sign + 1)
             if found is None:
-                raise ValueError("a text in a line has no end")
+                raise ValueError("a quoted string in a line has no end")
             place = found.end() + fields.startswith(b",", found.end())
             continue
         comma = fields.find(b",", sign + 1)

@@ -80,7 +80,7 @@ _EVENTS: Mapping[str, Action] = {
     "info": ACTIONS["IGNORE"],
 }
 _UNKNOWN = Action(
-    WARNING, "operator", False, f"it is newer than this catalogue; look it up: {CATALOGUE}"
+    WARNING, "operator", False, f"it is newer than this catalog; look it up: {CATALOGUE}"
 )
 
 
@@ -132,7 +132,7 @@ def look_up_action(code: int) -> Action:
 def describe_xid(code: int) -> str:
     """`GPU has fallen off the bus: drain and reboot the node`: one line, without the number."""
     xid = list_xids().get(code)
-    return f"{xid.meaning if xid else 'not in the catalogue'}: {look_up_action(code).text}"
+    return f"{xid.meaning if xid else 'not in the catalog'}: {look_up_action(code).text}"
 
 
 def read_xid(text: str) -> int | None:
@@ -178,7 +178,7 @@ def explain_xid(code: int) -> str:
     xid = list_xids().get(code)
     action = look_up_action(code)
     if xid is None:
-        return f"XID {code} is not in the catalogue ({len(list_xids())} codes). See {CATALOGUE}"
+        return f"XID {code} is not in the catalog ({len(list_xids())} codes). See {CATALOGUE}"
     source = f"NVIDIA's catalogue ({xid.immediate})" if xid.immediate else "gpud's catalogue"
     who = {"operator": "the operator", "user": "the user of the program", "driver": "nobody"}
     lines = [

@@ -33,7 +33,7 @@ _KNOWN = {
         "jax.profiler.trace(DIR)", "tpu-info", "compile the whole step as one program: jax.jit",
         (
             (r"give communication a stream of its own(?: \(async_op=True in PyTorch\))?",
-             'let XLA run it beside (LIBTPU_INIT_ARGS="'
+             'let XLA overlap it (LIBTPU_INIT_ARGS="'
              '--xla_tpu_enable_async_collective_fusion=true")'),
             (r", from pinned memory on a second stream", " (jax.device_put before the step)"),
         ),

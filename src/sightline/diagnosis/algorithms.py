@@ -28,7 +28,7 @@ LAUNCHES_FOR_YOU = ("sglang", "vllm", "pytorch", "jax", "tensorrt")
 LLAMA = "llama.cpp"
 OF_LLAMA = (
     "this is llama.cpp's code: switch flash attention on, give prompts micro-batches that fill the "
-    "GPU, try another quantization, or a build whose products of prompts are the vendor's "
+    "GPU, try another quantization, or a build that uses cuBLAS for prompts "
     "(GGML_CUDA_FORCE_CUBLAS): llama-bench compares them"
 )
 _AT_MEMORY = "ncu-memory-limit"
@@ -37,7 +37,7 @@ _AT_MEMORY = "ncu-memory-limit"
 _MERGES = r"MergeSort|merge_sort"
 _BY_RADIX = (
     "keys of built-in types in the default order (thrust::less, thrust::greater) are sorted by "
-    "radix, in fewer passes: leave the own comparator out, or call cub::DeviceRadixSort"
+    "radix, in fewer passes: leave out your own comparator, or call cub::DeviceRadixSort"
 )
 
 

@@ -31,6 +31,6 @@ ALIASES = {
         ("ncu-memory-limit",),
         "how near a kernel is to the memory's peak is measured by Nsight Compute",
     ),
-    "unified-memory": (("unified-memory-thrashing",), "one rule speaks for all migrations"),
+    "unified-memory": (("unified-memory-thrashing",), "one rule covers all migrations"),
     "throttled": (("clock-throttled", "power-capped", "thermal"), "three causes of a low clock"),
 }

@@ -185,11 +185,11 @@ class OwnGaps(NamedTuple):
 _OWN_GAPS = {
     SERIALIZED: OwnGaps(
         "Kernels recorded one at a time",
-        "The profiler ran one kernel at a time: the gaps are its own",
+        "The profiler ran one kernel at a time: it caused the gaps",
     ),
     IN_WINDOWS: OwnGaps(
         "Kernels recorded in windows",
-        "The GPU was recorded in windows: the gaps between them are the recording's",
+        "The GPU was recorded in windows: the recording caused the gaps between them",
     ),
 }
 

@@ -52,7 +52,7 @@ def require_sm_count(every: list[Case]) -> None:
     """Raises MissingDataError where nobody says how many SMs any of the devices has."""
     if every and not any(case.facts.device.get("sm_count") for case in every):
         raise MissingDataError(
-            "the grid could not be held against the GPU",
+            "the grid could not be compared with the GPU",
             why="the report does not say how many SMs it has, and its name is in no table",
             hint="Give the whole report, or record with  ncu --section LaunchStats.",
         )

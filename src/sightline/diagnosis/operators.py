@@ -15,15 +15,15 @@ from sightline.timeline.host_ranges import find_host_ancestor
 # PyTorch's own sources and documentation; the first pattern that is in the name.
 _WAITING = (
     ("aten::_coalesce", "coalesce the sparse tensor once, where it is built (x = x.coalesce()), or "
-     "keep it in CSR: each product with an uncoalesced one sorts its indices again"),
+     "keep it in CSR: each product with an uncoalesced tensor sorts the indices again"),
     ("aten::nonzero", "avoid shapes that depend on values (torch.where with three arguments, "
      "masks that are multiplied)"),
     ("aten::masked_select", "avoid shapes that depend on values: multiply by the mask instead"),
     ("aten::_unique", "avoid shapes that depend on values, or do it once before the loop"),
     ("aten::repeat_interleave", "give repeat_interleave its output_size"),
-    ("aten::_local_scalar_dense", "read the value later, or once for several steps"),
+    ("aten::_local_scalar_dense", "read the value later, or once every several steps"),
     ("aten::is_nonzero", "keep the test on the GPU (torch.where) instead of an if"),
-    ("aten::equal", "keep the comparison on the GPU, or make it rarely"),
+    ("aten::equal", "keep the comparison on the GPU, or compare less often"),
 )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def _price(found: Finding, limits: tuple[str, ...], is_handful: bool, window_ns:
     if found.direct_ns and cost is not None and cost.amount >= SEEN_FACTOR * found.direct_ns:
         seen, rest = format_ns(found.direct_ns), format_ns(cost.amount - found.direct_ns)
         why = [line.removeprefix(ELSEWHERE) for line in evidence if line.startswith(ELSEWHERE)]
-        line = f"{seen} of its cost is lost there; the other {rest} would go with it"
+        line = f"{seen} of its cost is lost there; the other {rest} would disappear with it"
         others = (line for line in evidence if not line.startswith(ELSEWHERE))
         evidence = (": ".join([line, *why]), *others)
     return replace(
@@ -168,7 +168,7 @@ def _hold_rate(found: list[Finding], rules: Mapping[str, Rule]) -> list[Finding]
     """Where something outside sets the rate, or nothing ran, no end of idle time gains anything."""
     little = [f.where[TOO_LITTLE] for f in found if TOO_LITTLE in f.where]
     if any(HELD in f.where for f in found):
-        why = "the program waits for what sets its rate: without this it would wait longer"
+        why = "the program is held to a rate: without this it would only wait longer"
     elif any(NO_WORK in f.where for f in found):
         why = "no kernel ran: there is nothing that could begin earlier"
     elif little:

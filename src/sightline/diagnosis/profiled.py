@@ -223,7 +223,7 @@ def _find_leading(
         leading[longest] = ()
         if others:
             leading[longest] = (
-                f"so it is for {format_several(others, 'other kernel')}: "
+                f"the same holds for {format_several(others, 'other kernel')}: "
                 f"{format_pct(100 * together / total)} of the profiled time together",
             )
     return leading

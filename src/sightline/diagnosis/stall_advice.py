@@ -90,7 +90,7 @@ _CLASSES = {
     "on-chip memory wait": _ADVICE["short_scoreboard"],
     "memory queue full": _ADVICE["lg_throttle"],
     "ALU dependency": (
-        "for the results of its own instructions before",
+        "for the results of its own earlier instructions",
         "use more independent instructions per thread (unroll, several results a thread), or more "
         "waves at once",
     ),
@@ -110,5 +110,8 @@ _CLASSES = {
 
 def advise_on_class(stall_class: str) -> tuple[str, str]:
     """The same of a class of reasons, in words of no vendor."""
-    unknown = "for what its profiler does not name", "see what the profiler's guide says of it"
+    unknown = (
+        "for a reason that the profiler does not name",
+        "look the reason up in the profiler's guide",
+    )
     return _CLASSES.get(stall_class, unknown)

@@ -83,7 +83,7 @@ def _is_same_time(one: Finding, other: Finding) -> bool:
 
 
 def _add_ways(found: Finding, ways: Sequence[Finding]) -> Finding:
-    lines = tuple(f"the same time, another way: {w.title.split(':')[0]}: {w.fix}" for w in ways)
+    lines = tuple(f"another fix for the same time: {w.title.split(':')[0]}: {w.fix}" for w in ways)
     return replace(found, evidence=(*found.evidence, *lines)) if lines else found
 
 
@@ -107,5 +107,5 @@ def _name_symptoms(cause: Finding, symptoms: Sequence[Finding]) -> Finding:
     if not symptoms or cause.states_limit:
         return cause
     titles = dict.fromkeys(f.title.split(":")[0] for f in symptoms)
-    line = f"seen also as: {', '.join(map(begin_lower, titles))}"
+    line = f"also visible as: {', '.join(map(begin_lower, titles))}"
     return replace(cause, evidence=(*cause.evidence, line))

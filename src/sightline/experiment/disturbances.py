@@ -121,7 +121,7 @@ def _explain_drift(rounds: Sequence[Round]) -> Iterator[str]:
     word = "slower" if moved > 0 else "faster"
     yield (
         f"All variants became {format_pct(100 * math.expm1(abs(moved)))} {word} while they were "
-        "tried; each round has all of them, so their differences do not hold it."
+        "tried; each round runs all of them, so this does not change their differences."
     )
 
 

@@ -64,7 +64,8 @@ def read_settings(option: str, given: Sequence[str]) -> dict[str, list[str]]:
         listed = values.split(",")
         if not mark or not name or name in found or len(set(listed)) != len(listed):
             raise RequestError(
-                f"{option} {text} is not possible", why="it is NAME=A,B, each name and value once"
+                f"{option} {text} is not possible",
+                why="it must be NAME=A,B, each name and value once",
             )
         found[name] = listed
     return found
@@ -100,7 +101,7 @@ def list_variants(
     if len(found) < 2:
         raise RequestError(
             "there is one variant only",
-            why="what is tried is which of several is faster",
+            why="sightline try compares several variants",
             hint="Two commands:       sightline try -- python a.py -- python b.py\n"
             "One with settings:  --set NAME=A,B  or  --env NAME=A,B",
         )

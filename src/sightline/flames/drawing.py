@@ -37,7 +37,9 @@ def draw_stacks(
         stacks, noise = before or (None, 0.0)
         return html.write(built, weight, title, before=stacks, noise_ratio=noise)
     if before is not None:
-        raise RequestError("a difference is drawn as a page", hint="Write  -o diff.html")
+        raise RequestError(
+            "a difference can only be drawn as a page (.html)", hint="Write  -o diff.html"
+        )
     if ending.endswith(".svg"):
         shown = built if style.split else merge_instances(built)
         return svg.write(shown, weight, title, palette=style.palette, icicle=style.icicle).encode()

@@ -74,7 +74,7 @@ def _read_row(row: dict[str, str | None]) -> Reading:
     told = (row.get("slowdown") or "").strip()
     slowdown = float(told) if told else None
     if not all(map(math.isfinite, (mhz, busy, waiting, slowdown or 1.0))):
-        raise ValueError("a number is none")
+        raise ValueError("a number is malformed")
     if not 1 <= mhz <= 10_000 or not 0 < waiting <= 10_000 or not 0 < busy <= 10_000:
         raise ValueError("clocks are 1 to 10,000 MHz, powers up to 10,000 W")
     return round(mhz), busy, waiting, slowdown
@@ -93,7 +93,9 @@ def make_levels(readings: Sequence[Reading]) -> list[Level]:
 
 def _make_level(mhz: int, highest: int, readings: Sequence[Reading]) -> Level:
     if len(readings) < 2:
-        raise ValueError(f"there is one reading at {mhz} mhz: two say how much they vary")
+        raise ValueError(
+            f"there is one reading at {mhz} MHz: at least two are needed to show how much they vary"
+        )
     busy, busy_half = _average([reading[1] for reading in readings])
     waiting, waiting_half = _average([reading[2] for reading in readings])
     bound = highest / mhz

@@ -153,7 +153,7 @@ def _check_places(rows: pl.DataFrame) -> None:
 
 def _read_rank(told: dict[str, Any], rows: pl.DataFrame) -> Rank:
     if not rows.get_column("device_op_id").eq(pl.int_range(rows.height, eager=True)).all():
-        raise ValueError("its rows are in no order")
+        raise ValueError("its rows are out of order")
     numbers = {key: _check(told[key], 1 << 62) for key in _NUMBERS}
     parts = {str(key): _check(value, 1 << 62) for key, value in told["parts"].items()}
     world = None if told["world_size"] is None else _check(told["world_size"], 1 << 32)

@@ -403,7 +403,7 @@ def _compare_tokens(job: Job, suspect: _Suspect) -> str | None:
     ratio = exchanges.select(ratio=own / others).item()
     if ratio is None or ratio < 1 + _UNEVEN:
         return None
-    return f"its all-to-alls carry {ratio:.2f} times the bytes of other ranks'"
+    return f"its all-to-alls carry {ratio:.2f} times as many bytes as other ranks'"
 
 
 def _name_cause(job: Job, suspect: _Suspect) -> str:

@@ -42,7 +42,9 @@ class AskedNames:
         if not any(one.kind == "damaged_names" for one in quality):
             quality += note_names(self.count_damaged())
         if self.twice:
-            text = "objects have a name twice: they may be two in one, and the last value is taken"
+            text = (
+                "objects have a key twice: they may be two objects in one; the last value is used"
+            )
             quality.append(Quality("doubled_names", "warning", text, self.twice))
 
     def count_damaged(self) -> int:

@@ -592,7 +592,7 @@ IMPORTERS = (
         suffixes=('.dat',),
         version=4,
         source='https://docs.nvidia.com/cupti/main/main.html#cupti-pc-sampling-api',
-        proven='files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote of values of ours; never seen: one that was recorded on a GPU',
+        proven='files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote from test values; never seen: one that was recorded on a GPU',
     ),
     Importer(
         name='perf_data',
@@ -700,7 +700,7 @@ IMPORTERS = (
         label='Nsight Systems stream',
         strong=(),
         weak=(),
-        looks_like='the ending .qdstrm; its content says nothing',
+        looks_like='the ending .qdstrm; its content has no signature',
         suffixes=('.qdstrm',),
         version=1,
         source='https://docs.nvidia.com/nsight-systems/UserGuide/index.html',

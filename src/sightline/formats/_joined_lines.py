@@ -22,7 +22,7 @@ def note_joined_lines(data: bytes) -> list[Quality]:
     count = count_joined_lines(data)
     if not count:
         return []
-    text = "lines end with what others are from their beginning on: they are two, and one is lost"
+    text = "lines end with the beginning of other lines: they are two lines in one, and one is lost"
     return [Quality("joined_lines", "info", text, count)]
 
 

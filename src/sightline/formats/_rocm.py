@@ -76,7 +76,7 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
     memory, unfreed = _list_memory(records.allocations, numbers)
     odd = records.allocations.filter(~pl.col("action").is_in(_ACTIONS).fill_null(False)).height
     if odd:
-        text = "rows of allocations say nothing that is known of what was done: they were left out"
+        text = "allocation rows have an unknown action: they were left out"
         notes.append(Quality("damaged_values", "warning", text, odd))
     if unfreed:
         text = "frees of memory whose allocation was not recorded: their size is not known"
@@ -91,8 +91,8 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
     }
     if records.counts.height:
         text = (
-            "hardware counters were collected, for which kernels run one at a time: gaps between "
-            "them are the profiler's, and nothing overlaps"
+            "hardware counters were collected, for which kernels run one at a time: the profiler "
+            "causes the gaps between them, and nothing overlaps"
         )
         remedy = "For the timeline, record without counters:  rocprofv3 --sys-trace -- PROGRAM"
         notes.append(Quality("serialized_kernels", "warning", text, None, remedy))
@@ -100,7 +100,7 @@ def build_tables(records: Records, recording: Recording, quality: Sequence[Quali
         is_call = pl.col("layer").is_in(["runtime", "driver"])
         what = "no API calls were recorded"
         if ranges.select(is_call.any()).item():
-            what = "API calls were recorded without the numbers that tie work to them"
+            what = "API calls were recorded without the correlation ids that tie GPU work to them"
         text = f"{what}: who launched what, and why the GPU waits, is not known"
         remedy = "Record them, too:  rocprofv3 --sys-trace -- PROGRAM"
         notes.append(Quality("no_api_calls", "warning", text, None, remedy))

@@ -135,7 +135,7 @@ class SqliteFile:
         if not lost:
             return []
         shown = ", ".join(sorted(map(make_printable, lost))[:3])
-        text = f"rows of {shown} name rows of other tables that are not there"
+        text = f"rows of {shown} refer to rows of other tables that are missing"
         return [Quality("missing_rows", "warning", text, lost.total())]
 
     @property

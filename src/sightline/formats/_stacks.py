@@ -27,7 +27,7 @@ def read_whole(source: Source, quality: list[Quality]) -> bytes:
     if len(data) > WHOLE_BYTES:
         raise DamagedError(
             f"cannot read {source.given}",
-            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and is read whole",
+            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and must be read whole",
         )
     if damage:
         quality.append(Quality("truncated", "error", f"reading stopped early: {damage}"))

@@ -83,7 +83,7 @@ def note_odd_header(line: str, separator: str = ",") -> list[Quality]:
     odd += len(_BEHIND_QUOTE.findall(line)) if separator == "," else 0
     if not odd or len(cells) < _LEAST_CELLS:
         return []
-    text = "names of columns are missing or damaged: what stands below them is not read"
+    text = "column names are missing or damaged: the columns below them are not read"
     return [Quality("damaged_header", "warning", text, odd)]
 
 

@@ -41,7 +41,7 @@ def list_steps(plan: Plan, numbers: list[int] | None = None) -> list[Step]:
         Step(("sh", "-c", "echo quit | nvidia-cuda-mps-control"), "MPS must have ended", True),
     ]
     for _, ids in whole:
-        steps.append(Step(("nvidia-smi", "-i", ids, "-mig", "0"), "these stay whole"))
+        steps.append(Step(("nvidia-smi", "-i", ids, "-mig", "0"), "GPUs that stay whole"))
     for gpu, ids in cut:
         why = "MIG mode on"
         if gpu.model.name.startswith(_NEEDS_RESET):
@@ -49,7 +49,7 @@ def list_steps(plan: Plan, numbers: list[int] | None = None) -> list[Step]:
         steps.append(Step(("nvidia-smi", "-i", ids, "-mig", "1"), why))
     for _, ids in cut:
         steps.append(
-            Step(("nvidia-smi", "mig", "-i", ids, "-dci"), "what is there goes first", True)
+            Step(("nvidia-smi", "mig", "-i", ids, "-dci"), "delete the instances that exist", True)
         )
         steps.append(Step(("nvidia-smi", "mig", "-i", ids, "-dgi"), "", True))
     for gpu, ids in cut:

@@ -176,7 +176,7 @@ _FOREIGN = (
     ),
     Foreign(
         rb"^\"?Name\"?,\"?Calls\"?,\"?TotalDurationNs\"?,?",
-        "it is a summary of rocprofv3, which no longer has the single kernels and calls",
+        "it is a summary of rocprofv3, without the single kernels and calls",
         "Give the trace that it was made of, or record one:  rocprofv3 --sys-trace -- PROGRAM",
     ),
     Foreign(

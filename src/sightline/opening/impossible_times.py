@@ -103,7 +103,7 @@ def find_faults(ops: pl.DataFrame, calls: pl.DataFrame | None) -> Faults:
         over = int((ends.get_column("old_end_ns") - ends.get_column("end_ns")).sum())
         text = (
             f"operations with an end after later ones of their stream, by {format_ns(over)}: "
-            "their ends are not to be trusted, and are set to where the next one begins"
+            "their ends cannot be trusted, and are set to where the next one begins"
         )
         notes.append(Quality("impossible_ends", "warning", text, ends.height))
     early = _find_untied(rest, calls)

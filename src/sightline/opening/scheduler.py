@@ -89,7 +89,8 @@ def _copy(child: subprocess.Popen[bytes], write: Callable[[bytes], object]) -> N
             taken += len(block)
             if taken > _MOST_BYTES:
                 raise InputError(
-                    "sacct says more than is read at once", hint="Ask for less:  --since 1d"
+                    "sacct answered with more than can be read at once",
+                    hint="Ask for less:  --since 1d",
                 )
             write(block)
     child.wait(max(1.0, end - time.monotonic()))

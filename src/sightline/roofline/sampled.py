@@ -80,7 +80,7 @@ class Samples:
     issued: Mapping[str | None, int]
     period_cycles: int | None
     seconds: float | None  # of its launches on the device, together
-    parts: bool = True  # whether its code has places at which lanes that parted meet again
+    parts: bool = True  # whether its code has points at which diverged lanes reconverge
     is_whole: bool = True  # whether all launches that were sampled are among the known ones
 
     @property

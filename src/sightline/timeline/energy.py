@@ -74,9 +74,9 @@ def list_meters(run: Run) -> list[Meter]:
             pl.col("metric") == "energy", pl.col("from_ns").is_not_null()
         )
         if spans.head(1).collect().height:
-            why = "it has the energy of whole intervals (sightline report), and of no moment"
+            why = "it has the energy of whole intervals (sightline report), not of single moments"
         raise MissingDataError(
-            "no energy can be told",
+            "energy cannot be computed",
             why=why,
             hint="sightline run --for energy -- COMMAND  records both",
         )
@@ -228,7 +228,7 @@ def _find_window(name: str, capability: str | None) -> int:
 def measure_energy(meter: Meter, starts: pl.Series, ends: pl.Series) -> pl.DataFrame:
     """energy_j, low_j and high_j of intervals; null where the meter does not cover one.
 
-    The true energy lies between low_j and high_j as far as the sensor is right.
+    The true energy lies between low_j and high_j if the sensor is accurate.
     """
     first, last = meter.span
     is_covered = (starts >= first) & (ends <= last) & (starts <= ends)

@@ -35,7 +35,7 @@ def test_halves_of_letters_are_replaced(tmp_path: Path) -> None:
         (b"a: \xff", "(?i)not UTF-8"),
         (b"#" * (1 << 22), "larger than"),
         (b"", "the file is empty"),
-        (b"? [a]\n: b", "a name must be a text"),
+        (b"? [a]\n: b", "a name must be a string"),
         (b"a: 1\na: 2", "'a' is given twice"),
         (b"a: !!int " + b"x" * 90, r"'x{57}\.\.\.' is not an int"),
     ],

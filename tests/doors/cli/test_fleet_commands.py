@@ -102,7 +102,7 @@ def test_triggers_by_name(tmp_path: Path) -> None:
         (["daemon", "--counts"], "--counts has nothing to do"),
         (["daemon", "--token-file", "t"], "nothing listens on the network"),
         (["daemon", "--certificate", "c", "--key", "k"], "nothing listens on the network"),
-        (["daemon", "--ca", "c"], "a daemon that asks others is asked over the network"),
+        (["daemon", "--ca", "c"], "a daemon that asks others must itself listen on the network"),
         (["capture", "--fan-out", "1", "--socket", "s"], "a daemon asks 2 to 64 nodes"),
         (["capture", "--fan-out", "3", "--socket", "s"], "over TLS only"),
         (["daemon", "--allow-user", "nobody-of-this-name"], "there is no user"),

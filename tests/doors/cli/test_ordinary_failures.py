@@ -1,4 +1,4 @@
-"""What the system refuses is not a bug of sightline, and no fault of the recording."""
+"""What the system refuses is not a bug in sightline, and no fault of the recording."""
 
 from __future__ import annotations
 

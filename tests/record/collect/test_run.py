@@ -108,7 +108,7 @@ def test_what_is_printed_last_can_be_typed(tmp_path):
         "--backend", "torch", "-o", tmp_path / "a b", "--", PY, "-c", mark, cwd=work
     )
     last = done.stderr.splitlines()[-1]
-    assert last == f"Again, or more:  sightline report '{tmp_path / 'a b.sightline'}'"
+    assert last == f"To see it again, or for more:  sightline report '{tmp_path / 'a b.sightline'}'"
 
 
 def test_the_name_of_a_program_steers_no_terminal(tmp_path):

@@ -71,7 +71,7 @@ def test_a_cluster_keeps_what_a_node_pushes(latest, tmp_path, monkeypatch):
         assert (gpu["scope"], gpu["element"], gpu["value"]) == ("accelerator", "0", 8e9)
         clock = frame.filter(frame["metric"] == "acc_clock").row(0, named=True)
         assert (clock["value"], clock["unit"]) == (1.98e9, "Hz")
-    assert said[1:] == ["Push: readings are taken again"]
+    assert said[1:] == ["Push: the receiver accepts readings again"]
 
 
 def test_addresses():

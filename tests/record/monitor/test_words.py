@@ -25,7 +25,7 @@ AT_WORK = {"GPU utilization": 100.0, "SM active": 92.0, "tensor active": 56.0, "
             "Idle at 120 W, with 60.00 GB of its memory taken.",
         ),
         ({"GPU utilization": 97.0}, GOOD, "A kernel runs for 97 % of the time; how much"),
-        ({"temperature": 40.0}, QUIET, "Its use is not known."),
+        ({"temperature": 40.0}, QUIET, "Its utilization is not known."),
         (
             AT_WORK | {"DRAM active": 88.0, "clock event reasons": 4.0, "SM clock": 1410.0},
             POOR,

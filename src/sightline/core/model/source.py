@@ -122,9 +122,9 @@ class Source:
                 if magic.startswith(start):
                     raise InputError(
                         f"cannot read {self.given}",
-                        why=f"it is packed with {kind}, and this format is not read from its start "
-                        "to its end",
-                        hint=f"Unpack it first:  {command} {quote(self.given)}",
+                        why=f"it is compressed with {kind}, and this format cannot be read as a "
+                        "stream",
+                        hint=f"Decompress it first:  {command} {quote(self.given)}",
                     )
         return self.path
 

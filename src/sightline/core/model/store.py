@@ -377,7 +377,9 @@ def read_facts(store: Path) -> list[dict[str, Any]]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != FORMAT:
-            raise StoreError(f"{store} is not a sightline store", why="run.json is another tool's")
+            raise StoreError(
+                f"{store} is not a sightline store", why="its run.json was written by another tool"
+            )
         if document["version"] != VERSION:
             raise StoreError(
                 f"{store} has store version {document['version']}, this sightline reads {VERSION}",

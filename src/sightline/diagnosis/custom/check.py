@@ -63,7 +63,7 @@ def _finding(run: Run, rule: OwnRule, outcome: Outcome) -> Finding | None:
         cause=f"the rule holds: {rule.rule.text}",
         fix=rule.texts.get("fix"),
         verify=rule.texts.get("verify") or f"the same rule again is silent: {rule.rule.text}",
-        method="as the rule states it: its own cost, no replay",
+        method="as the rule states it: its own cost, without a replay",
         sources=(f"{rule.at.file}, line {rule.at.line} ({rule.form}'s form)", *rule.sources),
     )
 

@@ -41,7 +41,7 @@ def list_rules(top: Value) -> Iterator[tuple[Value, dict[str, Any]]]:
         alert = find_alert(name)
         if alert in _OTHERS and isinstance(entry.data, dict):
             raise entry.wrong(
-                f"the alert {alert} is about {_OTHERS[alert]}, which no single job says",
+                f"the alert {alert} is about {_OTHERS[alert]}, which no single job shows",
                 f"Leave it out. These are read: {', '.join(sorted(_ALERTS))}.",
             )
         if alert not in _ALERTS or not isinstance(entry.data, dict):

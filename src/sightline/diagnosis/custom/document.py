@@ -95,7 +95,7 @@ def _value(node: yaml.Node, file: str) -> Value:
         for key, value in node.value:
             at = Value(None, file, key.start_mark.line + 1)
             if not isinstance(key, yaml.ScalarNode):
-                raise at.wrong("a name must be a text")
+                raise at.wrong("a name must be a string")
             if key.value in found:
                 raise at.wrong(f"'{_short(key.value)}' is given twice")
             found[replace_surrogates(key.value)] = _value(value, file)

@@ -66,7 +66,7 @@ def parse_expression(at: Value) -> Expression:
     if not isinstance(text, str) or not text.strip():
         raise at.wrong("an expression is expected here")
     if len(text) > MAX_CHARS:
-        raise at.wrong(f"an expression may have {MAX_CHARS} characters")
+        raise at.wrong(f"an expression may have at most {MAX_CHARS} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

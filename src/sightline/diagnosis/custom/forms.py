@@ -128,7 +128,7 @@ def _rules(file: Path) -> Iterator[OwnRule]:
         top = top.data["rules"]
     items = top.data if isinstance(top.data, list) else [top]
     if len(items) > MAX_RULES:
-        raise top.wrong(f"a file may have {MAX_RULES} rules")
+        raise top.wrong(f"a file may have at most {MAX_RULES} rules")
     for item in items:
         yield _rule(item, file)
 
@@ -177,7 +177,7 @@ def _read(item: Value, form: str, file: Path) -> OwnRule:
         key: _text(item.data[key]) for key in ("severity", "fix", "verify") if key in item.data
     }
     if texts.get("severity", "info") not in SEVERITIES:
-        raise item.data["severity"].wrong(f"a severity is one of {', '.join(SEVERITIES)}")
+        raise item.data["severity"].wrong(f"a severity must be one of {', '.join(SEVERITIES)}")
     return OwnRule(
         name=_text(get("name")) if "name" in item.data else tag,
         tag=tag.replace("_", "-"),
@@ -206,7 +206,7 @@ def _read_watched(value: Value | None, known: dict[str, bool]) -> Watched:
     of = value.data.get("of")
     kind = _text(of) if of is not None else Watched.of
     if of is not None and kind not in KINDS:
-        raise of.wrong(f"what is watched is one of {', '.join(KINDS)}")
+        raise of.wrong(f"what is watched must be one of {', '.join(KINDS)}")
     clear = value.data.get("clear")
     return Watched(
         kind,
@@ -228,9 +228,9 @@ def _read_duration(value: Value | None) -> int:
 def _text(value: Value, shape: re.Pattern[str] | None = None, like: str = "") -> str:
     text = value.data
     if not isinstance(text, str) or not text.strip():
-        raise value.wrong("a text is expected here")
+        raise value.wrong("a string is expected here")
     if len(text) > MAX_TEXT:
-        raise value.wrong(f"a text may have {MAX_TEXT} characters")
+        raise value.wrong(f"a string may have at most {MAX_TEXT} characters")
     if shape and not shape.fullmatch(text):
         raise value.wrong(f"'{text[:60]}' is not {like}")
     return text
@@ -246,7 +246,7 @@ def _list(value: Value | None) -> list[Value]:
 
 def _constant(value: Value) -> Any:
     if not isinstance(value.data, bool | int | float | str):
-        raise value.wrong("a number or text is expected here")
+        raise value.wrong("a number or string is expected here")
     is_count = isinstance(value.data, int) and not isinstance(value.data, bool)
     if is_count and not -(10**300) < int(value.data) < 10**300:
         raise value.wrong("the number is too large")
@@ -299,7 +299,7 @@ def _beside(file: Path, name: str) -> dict[str, Value]:
 def _free(name: str, at: Value) -> None:
     """A name of one's own must be a word that means nothing else."""
     if not _NAME.fullmatch(name):
-        raise at.wrong(f"'{name[:60]}' is not a name: letters, digits and '_' are")
+        raise at.wrong(f"'{name[:60]}' is not a name: use letters, digits and '_'")
     if name in CONSTANTS or name in FUNCTIONS or name in ("job", "run", "config"):
         raise at.wrong(f"the name '{name}' means something else in expressions")
 
@@ -315,7 +315,7 @@ def _variables(item: Value, form: str, known: dict[str, bool]) -> dict[str, Expr
     elif given is not None:
         for one in _list(given):
             if not isinstance(one.data, dict) or set(one.data) != {"name", "expr"}:
-                raise one.wrong("a variable has a 'name' and an 'expr'")
+                raise one.wrong("a variable needs a 'name' and an 'expr'")
             pairs.append((one, _text(one.data["name"]), one.data["expr"]))
     found: dict[str, Expression] = {}
     for at, name, value in pairs:

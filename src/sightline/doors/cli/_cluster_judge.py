@@ -24,16 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="judge: rules of your own instead of the built-in ones",
     )
-    parser.add_argument("--since", metavar="T", help="judge: jobs that began after it: 90d")
-    parser.add_argument("--until", metavar="T", help="judge: jobs that began before it")
+    parser.add_argument("--since", metavar="T", help="judge: jobs that began after this time: 90d")
+    parser.add_argument("--until", metavar="T", help="judge: jobs that began before this time")
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="judge: let the workers of a Dask scheduler do it"
+        "--scheduler", metavar="ADDRESS", help="judge: let a Dask scheduler's workers do it"
     )
+    parser.add_argument("--slurm", metavar="PARTITION", help="judge: let Slurm jobs do it")
     parser.add_argument(
-        "--slurm", metavar="PARTITION", help="judge: let workers do it that are jobs of Slurm"
-    )
-    parser.add_argument(
-        "--workers", type=int, default=4, metavar="N", help="judge: how many with --slurm (4)"
+        "--workers", type=int, default=4, metavar="N", help="judge: how many Slurm jobs (4)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="judge: all verdicts as Parquet")
     parser.add_argument("--json", action="store_true", help="judge: the table as JSON")

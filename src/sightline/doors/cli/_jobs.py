@@ -34,7 +34,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         "HPC jobs",
     )
     parser.add_argument(
-        "--since", metavar="T", help="jobs that ran after it: 7d, 12h, or 2026-01-31 (UTC)"
+        "--since", metavar="T", help="jobs that ran after this time: 7d, 12h, or 2026-01-31 (UTC)"
     )
 
 

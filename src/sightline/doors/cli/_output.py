@@ -217,8 +217,8 @@ def add_exact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="csv: strings as they are; by default those that a spreadsheet would run as a formula "
-        "(=, +, -, @ or a tab first) get an apostrophe before it",
+        help="csv: write strings as they are; by default an apostrophe precedes those that a "
+        "spreadsheet would run as a formula (first character =, +, -, @ or a tab)",
     )
 
 
@@ -229,7 +229,10 @@ def choose_format(args: argparse.Namespace) -> str:
     from sightline.errors import RequestError
 
     if args.json and args.format not in (None, "json"):
-        raise RequestError(f"--json and --format {args.format} are two forms", hint="Ask for one.")
+        raise RequestError(
+            f"--json and --format {args.format} contradict each other",
+            hint="Give only one of them.",
+        )
     form = "json" if args.json else args.format
     if form is not None and form not in args.formats:
         why = f"there are {', '.join(args.formats)}"

@@ -26,14 +26,12 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     places.add_argument(
         "--slurm", metavar="PARTITION", help="Slurm partition whose jobs read the recordings"
     )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="how many jobs of Slurm to start (4)"
-    )
+    parser.add_argument("--workers", type=int, metavar="N", help="how many Slurm jobs to start (4)")
     parser.add_argument(
         "--show",
         metavar="RANKS",
-        help="ranks whose timelines the page has, such as 0,517 (else the worst ones and a usual "
-        "one); none for no timeline",
+        help="ranks whose timelines the page shows, such as 0,517 (default: the worst ones and a "
+        "typical one); none for no timeline",
     )
 
 
@@ -99,9 +97,13 @@ def _read_levels(args: argparse.Namespace, form: str) -> list[Level] | None:
     if power is None:
         return None
     if form == "html":
-        raise RequestError("the page has no plan of clocks", hint="--power  is for text and --json")
+        raise RequestError(
+            "the page cannot show the clock plan", hint="--power  is for text and --json"
+        )
     if not 0 <= args.may_lose <= 100:
-        raise RequestError(f"--may-lose {args.may_lose:g} is not possible", why="it is 0 to 100 %")
+        raise RequestError(
+            f"--may-lose {args.may_lose:g} is not a valid value", why="it must be 0 to 100 %"
+        )
     return read_power_table(Path(power))
 
 
@@ -156,7 +158,8 @@ def _reduce(args: argparse.Namespace) -> Reduced:
             place = connect_scheduler(args.scheduler)
         else:
             print(
-                f"asking Slurm for jobs in {args.slurm}; waiting for the first (see squeue)",
+                f"submitted Slurm jobs to {args.slurm}; waiting for the first to start (see "
+                "squeue)",
                 file=sys.stderr,
             )
             place = start_slurm(args.slurm, args.workers or _JOBS)

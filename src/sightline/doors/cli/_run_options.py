@@ -68,18 +68,18 @@ def add_what(what: argparse._ArgumentGroup) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="lttng: only these of user space ('hip:*') and of the kernel (sched_switch)",
+        help="lttng: only these user-space ('hip:*') and kernel (sched_switch) events",
     )
     what.add_argument(
         "--snapshot",
         action="store_true",
-        help="lttng: keep the last events in memory, written at the end or on demand",
+        help="lttng: keep the latest events in memory; write them at the end or on demand",
     )
     what.add_argument(
         "--snapshot-on",
         metavar="EVENT",
-        help="lttng: the same, written at the first EVENT of user space: "
-        "'app:step', 'app:step if ms > 100', or SIGUSR1, sent to sightline",
+        help="lttng: the same, but write at the first user-space EVENT: 'app:step', 'app:step if "
+        "ms > 100', or SIGUSR1, sent to sightline",
     )
     what.add_argument(
         "--rotate", metavar="SIZE", help="lttng: a new chunk after each SIZE (10M) or time (60s)"
@@ -103,7 +103,8 @@ def add_kernels(kernels: argparse._ArgumentGroup) -> None:
     kernels.add_argument(
         "--lock-clocks",
         action="store_true",
-        help="lock the GPUs' clocks to their base meanwhile (root); else nothing is changed",
+        help="lock the GPUs to their base clocks while recording (root); default: leave clocks "
+        "alone",
     )
 
 
@@ -140,13 +141,13 @@ def add_cupti(cupti: argparse._ArgumentGroup) -> None:
         "--budget",
         type=float,
         metavar="PCT",
-        help="record less where recording takes more than this share of a core (1)",
+        help="record less where recording takes more than PCT %% of a core (1)",
     )
     cupti.add_argument(
         "--flush-ms",
         type=int,
         metavar="MS",
-        help="how much a killed program loses at most (1000)",
+        help="at most so many ms of records are lost if the program is killed (1000)",
     )
     cupti.add_argument(
         "--measure-cost",
@@ -184,13 +185,13 @@ def add_where(where: argparse._ArgumentGroup) -> None:
     where.add_argument(
         "--server-log",
         metavar="FILE",
-        help="that server's log: what it says meanwhile of load and steps is kept beside the trace",
+        help="that server's log; its lines on load and steps are kept with the trace",
     )
     where.add_argument(
         "--requests",
         type=int,
         metavar="N",
-        help="meanwhile send that server N requests, and time each of their tokens",
+        help="send that server N requests while recording, and time each token",
     )
     where.add_argument(
         "--concurrency", type=int, metavar="N", help="how many of them to send at once (8)"

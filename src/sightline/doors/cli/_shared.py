@@ -78,7 +78,7 @@ def add_all(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="look for causes in all steps of a long recording, and not in those that stand for it",
+        help="look for causes in all steps of a long recording, not only in representative ones",
     )
 
 
@@ -104,7 +104,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--same-job",
         action="store_true",
-        help="merge the recordings though they seem to be of different jobs",
+        help="merge the recordings even if they seem to belong to different jobs",
     )
     parser.add_argument(
         "--keep-identity",
@@ -114,7 +114,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timings",
         action="store_true",
-        help="what each stage of this command took, at its end, on standard error",
+        help="print to standard error how long each stage of this command took",
     )
 
 

@@ -85,8 +85,8 @@ def _keep_stream(given: str) -> Path:
         raise InputError(
             f"cannot keep what comes through {_name(given)}",
             why=(error.strerror or str(error)).lower(),
-            hint="It is written to the cache's folder first. "
-            "Name one with room:  ... | SIGHTLINE_CACHE=FOLDER sightline -",
+            hint="It is first written to the cache folder. Name one with room:  ... | "
+            "SIGHTLINE_CACHE=FOLDER sightline -",
         ) from error
     return path
 

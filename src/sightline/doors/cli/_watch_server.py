@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--server",
         metavar="URL",
-        help="say by its metrics which limit it has reached: vLLM, SGLang, TRT-LLM",
+        help="say from its metrics which limit it has reached: vLLM, SGLang, TRT-LLM",
     )
     group.add_argument(
         "--interval", default="10s", metavar="T", help="time between verdicts (default 10s)"
@@ -130,7 +130,8 @@ def _write(args: argparse.Namespace, load: Interval, verdict: Verdict, *, whole:
     lines = [f"{time.strftime('%H:%M:%S')}  {load.engine}: {verdict.text}"]
     if load.restarted:
         lines.append(
-            "  its counters started again from 0: it was restarted; what follows is since then"
+            "  its counters restarted from 0: the server was restarted; what follows counts from "
+            "then on"
         )
     if whole:
         lines += [_write_limit(limit) for limit in verdict.limits]

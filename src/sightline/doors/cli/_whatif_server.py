@@ -17,12 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-num-batched-tokens", type=int, metavar="N", help="tokens in a step at most"
     )
-    group.add_argument("--load", type=float, metavar="F", help="let requests come F times as fast")
+    group.add_argument(
+        "--load", type=float, metavar="F", help="let requests arrive F times as fast"
+    )
     group.add_argument(
         "--concurrency",
         type=int,
         metavar="N",
-        help="N clients, each of which asks again once it is answered",
+        help="N clients, each of which sends its next request once the last is answered",
     )
 
 
@@ -66,9 +68,12 @@ def _list_values(told: Prediction) -> dict[str, Any]:
 def _write(told: Prediction) -> list[str]:
     from sightline.core.units import format_ns, format_several
 
-    loop = "requests come by themselves"
+    loop = "requests arrive on their own schedule"
     if told.clients is not None:
-        loop = f"{format_several(told.clients, 'client')}, each asks again when it is answered"
+        loop = (
+            f"{format_several(told.clients, 'client')}, each sends its next request when the "
+            "last is answered"
+        )
     lines = [
         f"{format_several(told.requests, 'request')}, {format_several(told.steps, 'step')}; {loop}",
         f"{'':<24}{'measured':>12}{'by the model':>14}{'predicted':>12}",
@@ -79,7 +84,7 @@ def _write(told: Prediction) -> list[str]:
     ):
         was, new = getattr(told.recorded, name), getattr(told.settings, name)
         shown = "not reached" if was is None else f"{was:,}"
-        lines.append(f"{label:<24}{shown:>12}{'':>14}{'as it was' if new is None else new:>12}")
+        lines.append(f"{label:<24}{shown:>12}{'':>14}{'as recorded' if new is None else new:>12}")
     if told.predicted_clients is not None:
         lines.append(
             f"{'clients':<24}{told.clients or '-':>12}{'':>14}{told.predicted_clients:>12}"
@@ -100,10 +105,10 @@ def _write(told: Prediction) -> list[str]:
             f"each step has {format_ns(told.overhead_ns)} that the recording does not show"
         )
     if told.delivery_ns >= 1_000:
-        lines.append(f"a request is {format_ns(told.delivery_ns)} on its way to the engine")
+        lines.append(f"a request takes {format_ns(told.delivery_ns)} to reach the engine")
     lines += [f"not recorded: {text}" for text in told.beyond]
     if told.settings.max_num_seqs is None:
-        lines.append("no step ran into a limit of requests: name it where there is one")
+        lines.append("no step reached a limit on requests: name the limit if there is one")
     return lines
 
 

@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--for", dest="length", metavar="T", help="record for this time (5s)")
     parser.add_argument(
-        "--backend", choices=("torch", "rocprofv3"), help="only by this; else what each allows"
+        "--backend",
+        choices=("torch", "rocprofv3"),
+        help="use only this method; default: whatever each process allows",
     )
     parser.add_argument(
         "--jax", metavar="PORT,...", help="programs whose JAX serves its profiler at these ports"
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = parse_duration_ns(args.length) / 1e9 if args.length else SECONDS
     if not 0.1 <= seconds <= MAX_TORCH_S:
         raise RequestError(
-            f"--for {args.length} is not possible",
+            f"--for {args.length} is not a valid value",
             why=f"a profiler keeps what it sees in memory: 100ms to {MAX_TORCH_S:g}s",
         )
     if args.samples is not None:
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"  !  {problem}", file=sys.stderr)
     if not args.no_report:
         print_report(folder, sys.stdout)
-    print(f"\nAgain, or more:  {name_again(folder)}", file=sys.stderr)
+    print(f"\nTo see it again, or for more:  {name_again(folder)}", file=sys.stderr)
     return 0
 
 
@@ -132,7 +134,8 @@ def _choose_openings(args: argparse.Namespace) -> Sequence[Opening]:
         + (f"process {first}" if len(args.pid) == 1 else "these processes"),
         why=whys or "it uses neither PyTorch's profiler nor ROCm",
         hint=f"The GPU calls that it makes:  sightline probe --pid {first} --samples\n"
-        "From the next start on:  KINETO_USE_DAEMON=1 (PyTorch), ROCP_TOOL_ATTACH=1 (ROCm)",
+        "To record it next time, start it with:  KINETO_USE_DAEMON=1 (PyTorch), "
+        "ROCP_TOOL_ATTACH=1 (ROCm)",
     )
 
 

@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=100,
         metavar="N",
-        help="--steps begin at a step whose number this divides (100); more than a job does "
-        "in 5 s, so that all ranks begin with the same one",
+        help="--steps begin at a multiple of this step number (100); choose more than a job does "
+        "in 5 s, so that all ranks begin with the same step",
     )
     parser.add_argument("--stacks", action="store_true", help="record Python stacks, too (slower)")
     parser.add_argument(
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--ca", metavar="FILE", help="CA that signed the daemons' certificates")
     parser.add_argument(
-        "--plain", action="store_true", help="without TLS: to 127.0.0.1, through a tunnel"
+        "--plain", action="store_true", help="without TLS: only to 127.0.0.1 or through a tunnel"
     )
     parser.add_argument(
         "--fan-out",
@@ -146,7 +146,7 @@ def _read_wanted(args: argparse.Namespace) -> Wanted:
         )
     )  # fmt: skip
     if problem is not None:
-        raise RequestError("this capture is not possible", why=problem)
+        raise RequestError("this capture is not valid", why=problem)
     return wanted
 
 
@@ -238,10 +238,13 @@ def _show(args: argparse.Namespace, outcome: Outcome, folder: Path) -> int:
     print("\n".join(draw_outcome(outcome)) + "\n")
     if answer is not None and is_compared:
         print(write_screen(answer))
-        print(f"\nAgain, or more:  sightline ranks {show_folder(folder)}", file=sys.stderr)
+        print(
+            f"\nTo see it again, or for more:  sightline ranks {show_folder(folder)}",
+            file=sys.stderr,
+        )
     elif outcome.files:  # of two ranks none is the usual one: what each of them does says more
         print_report(folder, sys.stdout)
-        print(f"\nAgain, or more:  {name_again(folder)}", file=sys.stderr)
+        print(f"\nTo see it again, or for more:  {name_again(folder)}", file=sys.stderr)
     return 0
 
 

@@ -47,12 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--window",
         metavar="W",
-        help="step:N, or a range such as 10ms..25ms; steady: steps that were found, though unsure; "
-        "default: all steps but the first, where they are sure",
+        help="step:N, or a range such as 10ms..25ms; steady: also steps that were detected with "
+        "low confidence; default: all steps but the first, where they are sure",
     )
     parser.add_argument("--floor", metavar="FILE", help="what --calibrate wrote")
     parser.add_argument(
-        "--calibrate", metavar="FILE", help="write how the given runs of the same program differ"
+        "--calibrate",
+        metavar="FILE",
+        help="write how much the given runs of the same program differ",
     )
     parser.add_argument(
         "--same-workload",

@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--socket", metavar="FILE", help="socket to listen on; default: where capture looks"
     )
     parser.add_argument(
-        "--door", metavar="DIR", help="programs' KINETO_IPC_SOCKET_DIR; default: that of ours, else"
-        " the name at which PyTorch looks",
+        "--door", metavar="DIR", help="the programs' KINETO_IPC_SOCKET_DIR; default: that of "
+"this environment, else where PyTorch looks",
     )  # fmt: skip
     parser.add_argument(
         "--listen", metavar="HOST[:PORT]", help="also answer over HTTPS (port 9477)"
@@ -207,7 +207,7 @@ def _read_push(args: argparse.Namespace) -> list[str]:
     from sightline.capture.profile_push import read_target  # 0.2 s, for those who push
 
     if not args.every:
-        raise RequestError("--push passes windows on, and there are none", hint="--every 10min")
+        raise RequestError("--push sends windows, and none are recorded", hint="--every 10min")
     for text in args.push:
         read_target(text)
     return list(args.push)
@@ -223,14 +223,14 @@ def _start_windows(args: argparse.Namespace, node: Node) -> Continuous:
 
     if not args.every:
         option = "--counts" if args.counts else "--history"
-        why = "windows are recorded, and counted between, with --every"
+        why = "Record windows, and count calls between them, with --every"
         raise RequestError(f"{option} has nothing to do", why=why, hint="--every 10min")
     period_s = parse_duration_ns(args.every) / 1e9
     seconds = parse_duration_ns(args.window) / 1e9
     if period_s < LEAST_PERIOD_S or not 0.1 <= seconds <= period_s / 10:
         raise RequestError(
-            f"a window of {args.window} every {args.every} is not possible",
-            why=f"a period is {LEAST_PERIOD_S:g}s or longer, a window 100ms to a tenth of it",
+            f"cannot record a window of {args.window} every {args.every}",
+            why=f"a period must be {LEAST_PERIOD_S:g}s or longer, a window 100ms to a tenth of it",
         )
     if not args.history:
         raise RequestError("--every needs a place for its windows", hint="--history DIR")
@@ -257,7 +257,7 @@ def _check_net(args: argparse.Namespace) -> None:
     if option is not None and not args.listen:
         raise RequestError(
             "nothing listens on the network",
-            why=f"--{option.replace('_', '-')} is for who asks from there",
+            why=f"--{option.replace('_', '-')} is for clients on the network",
             hint="--listen 0.0.0.0",
         )
 
@@ -275,7 +275,7 @@ def _make_relay(args: argparse.Namespace) -> Relay | None:
     token = read_token(args.token_file) if args.listen else None
     if token is None:
         raise RequestError(
-            "a daemon that asks others is asked over the network",
+            "a daemon that asks others must itself listen on the network",
             hint="--listen 0.0.0.0 --token-file FILE --certificate FILE --key FILE",
         )
     return Relay(token, make_trust(args.ca))
@@ -290,7 +290,7 @@ def _open_net(args: argparse.Namespace, api: Any) -> Any:
     token = read_token(args.token_file)
     if token is None:
         raise RequestError(
-            "who asks over the network must know a token, and there is none",
+            "clients on the network must know a token, and none was given",
             hint=f"(umask 077; openssl rand -hex 32 > TOKEN);  --token-file TOKEN   or {VARIABLE}",
         )
     if bool(args.certificate) != bool(args.key):
@@ -331,7 +331,7 @@ def _announce(args: argparse.Namespace, place: Any, servers: list[Any], folder: 
     _say(f"listens at {place}; keeps {args.last} captures in {folder}, {args.max_size} at most")
     if len(servers) > 1:
         host, port = servers[1].server_address[:2]
-        _say(f"answers those who know the token at {host}:{port}")
+        _say(f"answers clients that know the token at {host}:{port}")
 
 
 def _say(text: str) -> None:

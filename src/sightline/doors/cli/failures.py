@@ -32,14 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recordings", nargs="*", metavar="LOG", help="logs, histories: one a node")
     parser.add_argument("--incidents", metavar="FILE", help="a list of incidents, as CSV")
     parser.add_argument("--gpus", type=int, metavar="N", help="GPUs of the fleet")
-    parser.add_argument("--over", metavar="T", help="how long it was looked at: 54d")
+    parser.add_argument("--over", metavar="T", help="length of the observed period: 54d")
     parser.add_argument("--job", metavar="N:T", help="a job of N GPUs for T: 16384:7d")
     parser.add_argument(
         "--jobs", action="append", metavar="FILE", help="which jobs ran: output of sacct, ..."
     )
-    parser.add_argument("--checkpoint", metavar="T", help="how long writing one takes")
+    parser.add_argument("--checkpoint", metavar="T", help="how long writing a checkpoint takes")
     parser.add_argument(
-        "--restart", default="10min", metavar="T", help="from a failure to work (10min)"
+        "--restart",
+        default="10min",
+        metavar="T",
+        help="time from a failure until the job works again (10min)",
     )
     parser.add_argument("--json", action="store_true", help="print as JSON")
 
@@ -136,8 +139,8 @@ def _find_exposure(args: argparse.Namespace) -> tuple[int, float]:
 
     if args.gpus is None or args.gpus < 1 or not args.over:
         raise RequestError(
-            "of how many GPUs over which time these failures are is not said",
-            why="a log without a failure says nothing of the GPUs that did not fail",
+            "the number of GPUs and the period of these failures are missing",
+            why="a log shows only the GPUs that failed, not how many there are",
             hint="--gpus 512 --over 30d",
         )
     return args.gpus, parse_hours(args.over)

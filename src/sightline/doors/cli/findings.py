@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="fail_on",
-        help="exit 1 if this rule speaks above info, or any does at this severity (critical, "
-        "warning, info) or a higher one; may be given several times",
+        help="exit 1 if this rule reports more than info, or any rule reports this severity "
+        "(critical, warning, info) or a higher one; may be given several times",
     )
 
 

@@ -57,13 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--per",
         choices=["step", "total"],
         default="step",
-        help="with --before, what is made equal: steps (where both mark them), or the total",
+        help="with --before, what to scale by: steps (where both mark them), or the total",
     )
     parser.add_argument("--icicle", action="store_true", help="root at the top, in .svg")
     parser.add_argument(
         "--split",
         action="store_true",
-        help="in .svg, ranks, threads, steps and layers by themselves; the page has a switch",
+        help="in .svg, keep ranks, threads, steps and layers apart; the page has a switch",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which operators, modules and layers the kernels of a replayed graph are of.
+"""Which operators, modules and layers a replayed graph's kernels belong to.
 
 sightline graph execution.json.gz                     layers and their parts
 sightline graph execution.json.gz --capture capture.json.gz
@@ -8,10 +8,7 @@ sightline graph execution.json.gz --capture capture.json.gz --format csv
 A CUDA or HIP graph's kernels carry no operator. The recording in which the same
 program captured it has one for each: vLLM writes it with
 "capture_torch_profiler": true in --profiler-config, SGLang with
---enable-profile-cuda-graph. A report of Nsight Systems that began before the
-capture, with --cuda-graph-trace=node, needs no other: it says when each node was
-made. Without either, what comes back says which layer each kernel is of, and
-what it does there.
+    _print_tied(found, "capture", "are matched to their capture")
 """
 
 from __future__ import annotations
@@ -70,14 +67,14 @@ def run(args: argparse.Namespace) -> int:
 def _print_operators(found: pl.DataFrame) -> None:
     from sightline.core.units import format_count
 
-    _print_tied(found, "capture", "are tied to their capture")
+    _print_tied(found, "capture", "are matched to their capture")
     grades = found.group_by("confidence").len().sort("confidence").rows()
     print(f"confidence: {', '.join(f'{grade} {format_count(n)}' for grade, n in grades)}\n")
     _print_sums(found, ("operator", "module"))
 
 
 def _print_parts(found: pl.DataFrame) -> None:
-    _print_tied(found, "part", "have a part of the model, by what comes back")
+    _print_tied(found, "part", "have a part of the model, by what repeats")
     print("their operators: --capture FILE, the recording of their capture\n")
     _print_sums(found, ("part",))
 

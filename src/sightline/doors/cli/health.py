@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what this node must have: " + ", ".join(_EXPECTED),
     )
     parser.add_argument(
-        "--since", metavar="T", help="leave out what happened longer ago (2h), as before a reset"
+        "--since",
+        metavar="T",
+        help="leave out what happened longer ago than this (2h), such as before a reset",
     )
     parser.add_argument(
         "--list", action="store_true", help="list GPUs, instances and ports, and exit"

@@ -176,7 +176,9 @@ def _show(args: argparse.Namespace) -> int:
 
     form = choose_format(args)
     if not 1 <= args.last <= _MOST:
-        raise RequestError(f"--last {args.last} is not possible", why=f"it must be 1 to {_MOST}")
+        raise RequestError(
+            f"--last {args.last} is not a valid value", why=f"it must be 1 to {_MOST}"
+        )
     folder = Path(args.history)
     if args.output is not None:
         refuse_inputs([Path(args.output)], [args.history])
@@ -236,12 +238,12 @@ def _push(args: argparse.Namespace) -> int:
 
     target = read_target(args.server)
     if args.last is not None and args.last < 1:
-        raise RequestError(f"--last {args.last} is not possible", why="it must be 1 or more")
+        raise RequestError(f"--last {args.last} is not a valid value", why="it must be 1 or more")
     where = {"job": args.job} if args.job else {}
     since = _parse_time(args.since) if args.since else 0
     windows = list_pushed(Path(args.history), where, since, args.last)
     if not windows:
-        raise InputError("no window with stacks is there to push", hint="sightline history list")
+        raise InputError("there is no window with stacks to push", hint="sightline history list")
     count = push_all(target, windows, lambda text: print(f"sightline: {text}", file=sys.stderr))
     print(f"{format_several(count, 'window')} pushed to {target.kind}", file=sys.stderr)
     return 0

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if target.name in ("", ".."):
         raise RequestError(
             f"cannot write {args.output}",
-            why="a store is a folder of its own, and this names none",
+            why="a store is a folder of its own, and this does not name one",
             hint="For example:  -o job.sightline",
         )
     if target.suffix != ".sightline":

@@ -30,7 +30,7 @@ _OWNERS = ("user", "project", "cluster")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
-    parser.add_argument("--until", metavar="T", help="jobs that began before it")
+    parser.add_argument("--until", metavar="T", help="jobs that began before this time")
     for name, about in (
         ("user", "jobs of this user"),
         ("project", "jobs of this account or project"),

@@ -390,9 +390,8 @@ def _bug_report(arguments: list[str]) -> str:
         where = f"The details could not be written ({error.strerror}):\n{details}"
     last = redact_text(traceback.format_exc()).strip().splitlines()[-1]
     return (
-        f"sightline: this is a bug of sightline, not of your recording: {last}\n"
-        f"           {where}\n"
-        "           Please open an issue with it."
+        f"sightline: this is a bug in sightline, not in your recording: {last}\n           "
+        f"{where}\n           Please open an issue with it."
     )
 
 

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.window:
         raise RequestError(
-            "sightline memory is of a whole recording: --window says nothing of it",
+            "sightline memory reads a whole recording: --window does not apply",
             hint="Keep the part first:\n"
             "  sightline import RECORDING --between 10ms..25ms -o part.sightline\n"
             "  sightline memory part.sightline",

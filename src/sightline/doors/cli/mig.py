@@ -1,4 +1,4 @@
-"""How to cut GPUs into MIG instances for the workloads that are to run on them.
+"""How to cut GPUs into MIG instances for given workloads.
 
 sightline mig --gpu H100-80GB --want 1g.10gb:3
 sightline mig --gpu A100-40GB:8 --want 'memory=9GB,sm=22%,count=12'
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PROFILE[:N], or memory=SIZE,sm=SHARE,count=N,name=TEXT,media=yes",
     )
     parser.add_argument(
-        "--isolate", action="store_true", help="faults of one workload may not reach another"
+        "--isolate", action="store_true", help="a fault of one workload may not reach another"
     )
     parser.add_argument(
         "--to", choices=_FORMS, help="print the plan for this tool, and nothing else"
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     wants = _collect_wants(args)
     if not wants:
         raise RequestError(
-            "what is to run on the GPUs is not said",
+            "no workload was given",
             hint="sightline mig --gpu H100-80GB --want 1g.10gb:3\n"
             "sightline mig --gpu H100-80GB:2 --want 'memory=9GB,sm=22%,count=5'\n"
             "sightline mig gpu-history      (needs as sightline watch measured them)",
@@ -115,7 +115,7 @@ def _collect_fleet(args: argparse.Namespace) -> list[tuple[Model, int]]:
     found = _find_own()
     if not found:
         raise RequestError(
-            "which GPUs are to be cut is not said, and none with MIG can be read here",
+            "no GPU was given, and no GPU with MIG can be read here",
             hint="sightline mig --gpu H100-80GB:8 ...   (sightline mig --list has the names)",
         )
     return found

@@ -216,7 +216,7 @@ def _say_targets(session: Session) -> None:
             "  of the driver (libcuda) is seen."
         )
     if not session.processes and not session.hidden:
-        _say("  none of the processes has loaded a GPU library yet; each second is looked again")
+        _say("  none of the processes has loaded a GPU library yet; checking again every second")
     if session.refused:
         names = sorted({name for _, name in session.refused})
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
@@ -321,7 +321,7 @@ def _report(folder: Path, args: argparse.Namespace) -> int:
         )
     if not args.no_report:
         print_report(folder, sys.stdout)
-    _say(f"\nAgain, or more:  {name_again(folder)}")
+    _say(f"\nTo see it again, or for more:  {name_again(folder)}")
     return 0
 
 

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.5,
         metavar="PCT",
-        help="by how much the plan may make the job longer, in %% (0.5)",
+        help="how much longer the plan may make the job, in %% (0.5)",
     )
     add_places(parser)
 

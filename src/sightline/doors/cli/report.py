@@ -10,7 +10,7 @@ sightline report 'rank*.json.gz' --scheduler tcp://head:8786
                                            many ranks, read by Dask's workers
 sightline report 'rank*.json.gz' --slurm gpu   the same by jobs of Slurm
 
-With --scheduler or --slurm it is sightline ranks that answers.
+With --scheduler or --slurm, sightline ranks answers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-html",
         action="store_true",
-        help=f"do not write {DEFAULT} into the current folder, as is done on a terminal",
+        help=f"do not write {DEFAULT} into the current folder (on a terminal it is written)",
     )
 
 

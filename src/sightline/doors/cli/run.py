@@ -114,29 +114,33 @@ def _check(args: argparse.Namespace, command: list[str]) -> None:
             hint="Write it after two dashes:  sightline run -- python train.py",
         )
     if args.every < 1:
-        raise RequestError(f"--every {args.every} is not possible", why="it must be 1 or more")
+        raise RequestError(f"--every {args.every} is not a valid value", why="it must be 1 or more")
     _ranks(args.ranks)
     if args.period is not None and not 5 <= args.period <= 31:
         raise RequestError(
-            f"--period {args.period} is not possible", why="CUPTI samples every 2^5 to 2^31 cycles"
+            f"--period {args.period} is not a valid value",
+            why="CUPTI samples every 2^5 to 2^31 cycles",
         )
     if args.budget is not None and not 0 < args.budget <= 100:
-        raise RequestError(f"--budget {args.budget:g} is not possible", why="it is a share in %")
+        raise RequestError(
+            f"--budget {args.budget:g} is not a valid value", why="it must be a percentage"
+        )
     if args.flush_ms is not None and not 10 <= args.flush_ms <= 3_600_000:
         raise RequestError(
-            f"--flush-ms {args.flush_ms} is not possible", why="it is 10 ms to an hour"
+            f"--flush-ms {args.flush_ms} is not a valid value", why="it must be 10 ms to an hour"
         )
     _check_stacks(args)
     _check_tools(args)
     if args.sampling not in (None, "continuous", "serialized"):
         raise RequestError(
-            f"--sampling {args.sampling} is not possible", why="there are continuous, serialized"
+            f"--sampling {args.sampling} is not a valid value",
+            why="it must be continuous or serialized",
         )
     for name in ("after", "seconds", "timeout"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e9:
             raise RequestError(
-                f"--{name} {value:g} is not possible", why="it must be more than 0 s"
+                f"--{name} {value:g} is not a valid value", why="it must be more than 0 s"
             )
 
 
@@ -152,20 +156,22 @@ def _check_tools(args: argparse.Namespace) -> None:
     low, high = GPU_METRICS_HZ
     if args.gpu_metrics is not None and not low <= args.gpu_metrics <= high:
         raise RequestError(
-            f"--gpu-metrics {args.gpu_metrics} is not possible",
+            f"--gpu-metrics {args.gpu_metrics} is not a valid value",
             why=f"nsys samples {low} to {high:,} times a second",
         )
     if isinstance(args.capture, str) and not re.fullmatch(
         r"repeat(?::[1-9]\d{0,5})?", args.capture
     ):
         raise RequestError(
-            f"--capture {args.capture} is not possible", why="it is repeat, repeat:N or nothing"
+            f"--capture {args.capture} is not a valid value",
+            why="it must be repeat, repeat:N or nothing",
         )
     if args.rotate is not None and not (
         PERIOD.fullmatch(args.rotate) or SIZE.fullmatch(args.rotate)
     ):
         raise RequestError(
-            f"--rotate {args.rotate} is not possible", why="it is a size (10M) or a time (60s)"
+            f"--rotate {args.rotate} is not a valid value",
+            why="it must be a size (10M) or a time (60s)",
         )
     check_metrics(_split(args.metrics))
 
@@ -177,7 +183,7 @@ def _check_stacks(args: argparse.Namespace) -> None:
 
     if args.cpu_stacks not in (None, *TOOLS):
         raise RequestError(
-            f"--cpu-stacks {args.cpu_stacks} is not possible",
+            f"--cpu-stacks {args.cpu_stacks} is not a valid value",
             why=f"there are {', '.join(TOOLS)}",
         )
     if args.cpu_rate is not None:
@@ -185,8 +191,8 @@ def _check_stacks(args: argparse.Namespace) -> None:
     size = args.cpu_stack_bytes
     if size is not None and (size % 8 or not 0 <= size <= MOST_STACK_BYTES):
         raise RequestError(
-            f"--cpu-stack-bytes {size} is not possible",
-            why=f"it is 0 to {MOST_STACK_BYTES}, in steps of 8",
+            f"--cpu-stack-bytes {size} is not a valid value",
+            why=f"it must be 0 to {MOST_STACK_BYTES}, in steps of 8",
         )
 
 
@@ -411,7 +417,7 @@ def _report(folder: Path) -> None:
             f"sightline: the report failed: {error!r}\n  {again}  says more",
             file=sys.stderr,
         )
-    print(f"\nAgain, or more:  {again}", file=sys.stderr)
+    print(f"\nTo see it again, or for more:  {again}", file=sys.stderr)
 
 
 def _server(args: argparse.Namespace) -> int:
@@ -471,7 +477,7 @@ def _make_load(args: argparse.Namespace) -> Load | None:
     count = len(prompts) if prompts and args.requests is None else args.requests or REQUESTS
     at_once = args.concurrency or CONCURRENCY
     if count < 1 or at_once < 1:
-        raise RequestError("--requests and --concurrency count from 1")
+        raise RequestError("--requests and --concurrency must be 1 or more")
     at_once = min(at_once, count)
     return make_sharegpt_like(count, at_once) if is_like else Load(count, at_once, prompts)
 

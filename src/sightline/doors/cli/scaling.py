@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         number = format_several(len(found), "recording")
         raise RequestError(
             f"{number} of one rank each do not show how the program scales",
-            why="each argument is a job",
+            why="each argument must be a job",
             hint=f"{_FOR_EACH}\nThe ranks of one job:  sightline ranks "
             f"{shlex.join(args.jobs[:2])} …",
         )
@@ -172,5 +172,5 @@ def _say_forecast(ahead: Forecast | None, ranks: int, last: Point) -> str:
     else:
         said += ", with no interval: there are no more jobs than the model has parameters"
     if last.largest_loss is not None:
-        said += f"; most is lost to {last.largest_loss.replace('_', ' ')}"
+        said += f"; the largest loss is {last.largest_loss.replace('_', ' ')}"
     return f"{said}\nmodel of the length: {ahead.model}, the best of those that were tried"

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="IP address to listen on; any but 127.0.0.1 lets others on the network connect, "
-        "who need the token and can read it on the way",
+        help="IP address to listen on; any but 127.0.0.1 lets other machines connect; they need "
+        "the token, and can read it on the network",
     )
     parser.add_argument("--open", action="store_true", help="open the page in a browser")
 

@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unsafe",
         action="store_true",
-        help="let the query read and write other files, load extensions, and be several statements",
+        help="let the query read and write other files, load extensions, and have several "
+        "statements",
     )
     add_reading(parser)
 

@@ -1,4 +1,4 @@
-"""What the GPUs do now: their true use next to nvidia-smi's figure, and why.
+"""What the GPUs do now: their real utilization next to nvidia-smi's, and why.
 
 sightline top                 q ends, arrows and mouse select, Enter shows all
 sightline top --once          one screen, then the end

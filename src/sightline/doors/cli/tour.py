@@ -50,8 +50,8 @@ STOPS = (
     ),
     Stop(
         "Why should I believe it?",
-        "Each rule has a page: what it looks for, from where on, the source of that threshold, "
-        "and when it is wrong.",
+        "Each rule has a page: what it looks for, its threshold and where that comes from, and "
+        "when it is wrong.",
         "sightline explain host-loading",
     ),
     Stop(
@@ -63,9 +63,10 @@ STOPS = (
         30,
     ),
     Stop(
-        "Was the promise kept?",
-        "The lab has programs that are slow for one reason each. What the report of the slow one "
-        "promises is shown next to what the fix brought, without a profiler in the way.",
+        "Was the estimate right?",
+        "The lab has programs that are slow for one reason each. The gain that the slow "
+        "program's report estimates is shown next to the gain of the fix, measured without a "
+        "profiler.",
         "sightline lab run data-loading --kept",
     ),
     Stop(
@@ -99,7 +100,7 @@ STOPS = (
     ),
 )
 END = """\
-That is all of it. Now yours:
+That is all. Now your own program:
 
   sightline run -- python train.py    record a program, and say why it is slow
   sightline trace.json.gz             read what another profiler recorded

@@ -73,12 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--seconds", type=float, metavar="S", help="at most S seconds in all")
     how.add_argument("--timeout", type=float, metavar="S", help="end a run after S seconds")
-    how.add_argument("--seed", type=int, metavar="N", help="of the random order; default: any")
+    how.add_argument("--seed", type=int, metavar="N", help="seed of the random order; default: any")
     how.add_argument(
         "--ignore-failure", action="store_true", help="measure runs with other exit codes than 0"
     )
-    after = parser.add_argument_group("what is said")
-    after.add_argument("--no-why", action="store_true", help="record neither, and say no reasons")
+    after = parser.add_argument_group("what is printed")
+    after.add_argument("--no-why", action="store_true", help="record neither, and give no reasons")
     after.add_argument(
         "--show-output", action="store_true", help="show what programs print, on standard error"
     )
@@ -167,14 +167,14 @@ def _read_aim(args: argparse.Namespace) -> Aim:
 
     if args.runs < MIN_ROUNDS:
         raise RequestError(
-            f"--runs {args.runs} is not possible",
+            f"--runs {args.runs} is not a valid value",
             why=f"{MIN_ROUNDS} runs of each variant are the fewest that show how they vary",
         )
     for name in ("seconds", "timeout"):
         value = getattr(args, name)
         if value is not None and not 0 < value < 1e9:
             raise RequestError(
-                f"--{name} {value:g} is not possible", why="it must be more than 0 s"
+                f"--{name} {value:g} is not a valid value", why="it must be more than 0 s"
             )
     if args.until is None:
         return Aim()
@@ -184,7 +184,9 @@ def _read_aim(args: argparse.Namespace) -> Aim:
     except ValueError:
         until = math.nan
     if not 0 < until < 100:
-        raise RequestError(f"--until {args.until} is not possible", why="it is a share, as 1%")
+        raise RequestError(
+            f"--until {args.until} is not a valid value", why="it must be a percentage, such as 1%"
+        )
     return Aim(math.log1p(until / 100))
 
 
@@ -193,7 +195,7 @@ def _read_ruler(args: argparse.Namespace) -> Ruler:
     from sightline.experiment.measure import Ruler, read_pattern
 
     if args.more_is_better and args.value is None:
-        raise RequestError("--more-is-better is of --value", why="of a time less is better")
+        raise RequestError("--more-is-better is of --value", why="for a time, less is better")
     pattern = None if args.value is None else read_pattern(args.value)
     return Ruler(pattern, args.timeout, args.show_output, args.ignore_failure)
 

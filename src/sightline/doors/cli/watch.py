@@ -75,12 +75,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONDITION",
         help="a policy in one line: 'temperature > 60', 'sm_active < 5 for 10min'",
     )
-    parser.add_argument("--webhook", metavar="URL", help="post violations and XIDs to it, as JSON")
+    parser.add_argument(
+        "--webhook", metavar="URL", help="post violations and XIDs to this URL, as JSON"
+    )
     parser.add_argument(
         "--run",
         dest="command",
         metavar="COMMAND",
-        help="run it then, without a shell, with JSON on its stdin",
+        help="run this command on a violation, without a shell, with JSON on its stdin",
     )
     parser.add_argument(
         "--max-size",
@@ -146,9 +148,9 @@ def _check(args: argparse.Namespace) -> None:
     if not any(asked):
         raise RequestError(
             "there is nothing to do with the readings",
-            hint="Keep them:  sightline watch -o gpu-history\nOf an inference server:  "
-            "sightline watch --server http://127.0.0.1:8000\n"
-            "Export them:  sightline watch --metrics\nLook at them:  sightline top",
+            hint="Keep the readings:  sightline watch -o gpu-history\nWatch an inference server:  "
+            "sightline watch --server http://127.0.0.1:8000\nExport them:  sightline watch "
+            "--metrics\nLook at them:  sightline top",
         )
 
 

@@ -61,7 +61,7 @@ class Request:
         if coding == "snappy":
             return _unpack_snappy(self.body)
         if coding != "gzip":
-            raise ValueError("bodies are plain, gzip or snappy")
+            raise ValueError("a body must be plain, gzip or snappy")
         unpacker = zlib.decompressobj(wbits=31)
         try:
             whole = unpacker.decompress(self.body, MOST_UNPACKED + 1)

@@ -127,7 +127,7 @@ class ProviderLogin:
         )
         registry.validate(token.claims)
         if not hmac.compare_digest(str(token.claims.get("nonce", "")).encode(), nonce.encode()):
-            raise RequestError("the provider's answer is one to another question")
+            raise RequestError("the provider's answer belongs to another sign-in")
         return dict(token.claims)
 
     def _fetch(self, address: str) -> dict[str, Any]:

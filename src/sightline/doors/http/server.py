@@ -42,7 +42,7 @@ class ClusterServer(BoundedHttpServer):
         self.loopback_only = is_own_host(bracket_host(host), loopback_only=True)
         if context is None and not self.loopback_only and not plain:
             raise RequestError(
-                f"{host} can be reached by others, who could read tokens on the way",
+                f"{host} can be reached from other machines, which could read tokens on the way",
                 hint="Give a `certificate` and a `key`; or listen on 127.0.0.1 behind a proxy; or "
                 "say  plain = true  where the network is the cluster's own.",
             )
@@ -118,7 +118,7 @@ class _Handler(BoundedHandler):
 
     def _refuse_method(self) -> None:
         self.close_connection = True
-        self._send(Reply(405, say(405, "GET and POST are answered").body, JSON))
+        self._send(Reply(405, say(405, "only GET and POST are supported").body, JSON))
 
     do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = _refuse_method
 
@@ -137,7 +137,7 @@ class _Handler(BoundedHandler):
         is_number = text.isascii() and text.isdecimal() and len(text) < 10
         if "Transfer-Encoding" in self.headers or len(self.headers) > _MOST_HEADERS:
             self.close_connection = True
-            self._send(say(411, "a request says its Content-Length"))
+            self._send(say(411, "a request needs a Content-Length"))
             return None
         if len(self.headers.get_all("Content-Length") or []) > 1 or not is_number:
             self.close_connection = True

@@ -118,7 +118,7 @@ class Service:
             reply = say(400, *_explain(error))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)
-            reply = say(500, f"a bug of sightline: {type(error).__name__}")
+            reply = say(500, f"a bug in sightline: {type(error).__name__}")
         return Reply(reply.status, reply.body, reply.kind, {**_HEADERS, **reply.headers})
 
     def _answer(self, request: Request) -> Reply:
@@ -154,7 +154,7 @@ class Service:
         oldest_ns = now_ns - self._keep_ns
         if path == _REMOTE_WRITE:
             if _VERSION_2 in request.headers.get("Content-Type", ""):  # its sender tries 1.0 then
-                return say(415, "remote write 1.0 is understood")
+                return say(415, "only remote write 1.0 is supported")
             batch = read_points(request.unpack(), cluster, now_ns, oldest_ns)
         else:
             precision = query.get("precision")
@@ -187,7 +187,7 @@ class Service:
         if visitor is None:
             return _refuse()
         if visitor.role not in (INGEST, ADMIN):
-            return say(403, "the token's role sends nothing")
+            return say(403, "the token's role may not send data")
         return None
 
     def _ask(self, request: Request, path: str) -> Reply:
@@ -210,7 +210,7 @@ class Service:
         if path == "/api/lines":
             _, job = self._pages.find_job(visitor, request.query.get("id", ""))
             return Reply(200, write_samples(job).encode(), "text/plain; charset=utf-8")
-        return say(404, "there is nothing of this name")
+        return say(404, "nothing has this name")
 
     # -- people -------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class Service:
             hosts = [str(node["host"]) for node in job.nodes]
             self._tracer.ask(key, hosts, visitor.name, "asked for")
         else:
-            return say(404, "there is nothing of this name")
+            return say(404, "nothing has this name")
         return go(f"/job?{urlencode({'id': key})}")
 
     def _enter(self, request: Request) -> Reply:

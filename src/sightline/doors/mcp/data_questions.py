@@ -45,10 +45,10 @@ def ask_table(
 
     session = desk.session(recording)
     if (sql is None) == (analysis is None):
-        raise RequestError("one of sql and analysis is wanted")
+        raise RequestError("give either sql or analysis")
     head: dict[str, Any] = {}
     if analysis is None:
-        assert sql is not None, "one of both is there"
+        assert sql is not None, "both or neither were given"
         answer = answer_query(session, sql, bounds=bound_query())
         if answer.height == MOST_ROWS:
             head["cut"] = f"the first {MOST_ROWS} rows"

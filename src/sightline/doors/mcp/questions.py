@@ -168,7 +168,7 @@ def verify(desk: Desk, claim: dict[str, Any]) -> str:
     )
     answer = verify_claim(read, openers)
     del answer["given"]
-    return write_answer(answer, ["say only what was answered with yes"])
+    return write_answer(answer, ["state only claims that were answered with yes"])
 
 
 # Names as a model reads them.

@@ -65,7 +65,7 @@ def _bind(ask: Callable[..., str], desk: Desk) -> Callable[..., str]:
             except BaseException as error:  # a panic of Polars is not an Exception
                 if type(error).__name__ != "PanicException":
                     raise
-                raise RuntimeError("a bug of sightline") from error
+                raise RuntimeError("a bug in sightline") from error
 
     signature = inspect.signature(ask, eval_str=True)
     asked = [p for p in signature.parameters.values() if p.name != "desk"]
@@ -85,7 +85,7 @@ def _check(value: Any) -> Any:
     if isinstance(value, list):
         return [_check(inner) for inner in value]
     if isinstance(value, int) and abs(value) > _LARGEST:
-        raise RequestError("a number is too large", why=f"at most {_LARGEST} has a meaning")
+        raise RequestError("a number is too large", why=f"it must be at most {_LARGEST}")
     return replace_surrogates(value) if isinstance(value, str) else value
 
 

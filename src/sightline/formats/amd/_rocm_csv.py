@@ -32,7 +32,7 @@ def read_table(
     if len(data) > WHOLE_BYTES:
         raise DamagedError(
             f"cannot read {source.path.name}",
-            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and is read whole",
+            why=f"it has more than {format_bytes(WHOLE_BYTES)}, and must be read whole",
         )
     # A last line without its end may be cut within its last number, which nothing shows.
     if not data.endswith(b"\n"):

@@ -70,7 +70,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     ran = dispatches.join(_typed(kernels, keys), on="kernel_uuid", how="inner").sort("dispatch_id")
     if ran.is_empty():
         raise DamagedError(
-            f"cannot read {source.given}", why="it has no dispatch of a kernel", hint=_AGAIN
+            f"cannot read {source.given}", why="it has no kernel dispatch", hint=_AGAIN
         )
     unnamed = dispatches.height - ran.height
     ran = ran.with_columns(kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))

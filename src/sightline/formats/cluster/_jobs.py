@@ -169,13 +169,13 @@ class JobTables:
         missing = sum(max((of.get(job) or 0) - count, 0) for job, count in listed.items())
         missing += self.unlisted
         if missing:
-            text = "nodes of jobs are not listed, of which others of the same jobs are"
+            text = "nodes of jobs are not listed, though other nodes of the same jobs are"
             notes.append(Quality("missing_nodes", "warning", text, missing))
         if self.damaged:
             text = "series of jobs have no values, or no time between them: they were left out"
             notes.append(Quality("damaged_series", "warning", text, self.damaged))
         if self.left_out:
-            text = "values of series were left out: there are more than are read at once"
+            text = "values of series were left out: there are more than can be read at once"
             remedy = "Give fewer jobs at a time."
             notes.append(Quality("series_left_out", "warning", text, self.left_out, remedy))
         return notes

@@ -100,7 +100,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         text = f"files of the archive could not be read, such as {lost[0]}"
         quality.append(Quality("damaged_jobs", "warning", text, len(lost)))
     if len(metas) > _MOST_JOBS:
-        text = "jobs were left out: there are more than are read at once"
+        text = "jobs were left out: there are more than can be read at once"
         remedy = "Give the folder of a cluster, or of some jobs' numbers."
         quality.append(Quality("jobs_left_out", "warning", text, len(metas) - _MOST_JOBS, remedy))
     quality += tables.note_left_out()

@@ -102,7 +102,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         text = "jobs of the archive could not be read, or only in part"
         quality.append(Quality("damaged_jobs", "warning", text, damaged))
     if left_out:
-        text = "jobs were left out: there are more than are read at once"
+        text = "jobs were left out: there are more than can be read at once"
         remedy = "Give single files of the folder."
         quality.append(Quality("jobs_left_out", "warning", text, left_out, remedy))
     quality += tables.note_left_out()

@@ -133,7 +133,7 @@ def note_missing_gpus(count: int) -> list[Quality]:
     """A note that a log says that more GPUs are attached than it tells of, as `-i 0` makes it."""
     if not count:
         return []
-    text = "GPUs are attached of which the log tells nothing: they were not asked for, or are lost"
+    text = "attached GPUs are missing from the log: they were not queried, or are lost"
     return [Quality("missing_devices", "info", text, count)]
 
 

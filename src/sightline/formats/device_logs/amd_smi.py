@@ -71,7 +71,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     timed, known = _place_rows(known, samples)
     samples.add_table(known, columns)
     if not samples.has_values():
-        raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
+        raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a reading")
     if not timed:
         last = known.get_column("time_ns").max()
         quality.append(note_no_times(1 if last else 0))

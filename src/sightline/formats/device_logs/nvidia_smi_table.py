@@ -91,7 +91,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         before = begin
     lost += list_handles_lost(text[before:], len(begins) * 10**9)
     if not samples.has_values() and not lost:
-        raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
+        raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a reading")
     quality.append(
         note_zone() if begins and times == len(begins) else note_no_times(len(begins) > 1)
     )

@@ -91,7 +91,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
                 lost.append(Lost(moment, device, "fabric-error", fabric))
             lost += [Lost(moment, device, *state) for state in list_states(values)]
     if not samples.has_values():
-        raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a number")
+        raise DamagedError(f"cannot read {source.given}", why="no GPU in it has a reading")
     quality.append(note_zone() if times == len(logs) else note_no_times(1))
     quality += samples.note_gaps()
     quality += [*note_bad_lines(bad, "name and value"), *note_missing_gpus(missing)]

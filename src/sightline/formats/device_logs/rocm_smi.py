@@ -62,7 +62,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         for number, card, told in readings:
             _add_card(card, told, number * 10**9, samples)
     if not samples.has_values():
-        raise DamagedError(f"cannot read {source.given}", why="no card in it has a number")
+        raise DamagedError(f"cannot read {source.given}", why="no card in it has a reading")
     quality.append(note_no_times(1 if rounds > 1 else 0))
     quality += samples.note_gaps()
     quality += note_bad_lines(bad, "lines of rocm-smi")

@@ -132,7 +132,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     else:
         _read_counts(lines, found)
     if not found.kernels:
-        raise DamagedError(f"cannot read {source.given}", why="no kernel's counts are whole")
+        raise DamagedError(f"cannot read {source.given}", why="no kernel has complete counts")
     found.quality += note_bad_lines(found.bad, "counts of GTPin")
     found.quality.append(Quality("metrics_not_judged", "info", _NOT_JUDGED))
     return _finish(source, found)
@@ -203,7 +203,7 @@ def _read_times(lines: list[str], found: _Found) -> None:
     for kernel, total in totals.items():
         found.add_metric(kernel, "Total-latency", "cycles", total)
     if left_out:
-        said = "kernels were not instrumented, and nothing was counted of them"
+        said = "kernels were not instrumented, and have no counts"
         found.quality.append(Quality("kernels_not_instrumented", "warning", said, left_out))
     said = "cycles are of all hardware threads together: they weigh kernels, and are not time"
     found.quality.append(Quality("cycles_of_threads", "info", said))

@@ -80,7 +80,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             bad += 1
     quality += note_bad_lines(bad, "iaprof record")
     if unnamed:
-        text = "records name strings that the file does not hold: stacks lack what they would say"
+        text = "records refer to strings that the file does not hold: stacks lack these names"
         quality.append(Quality("missing_names", "warning", text, unnamed))
     if orphans:
         text = "samples precede any kernel; they are listed under '[unmatched launch]'"

@@ -59,7 +59,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if whole.is_empty():
         raise DamagedError(f"cannot read {source.given}", why="it has no complete line")
     quality += note_bad_lines(bad, "entry of the device's timeline")
-    text = "of API calls only the moments of submitting were recorded: not what the host did before"
+    text = "only the submission times of API calls were recorded, not what the host did before"
     remedy = "Record them, too:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM"
     quality.append(Quality("no_api_calls", "warning", text, None, remedy))
     devices = whole.get_column("device").unique(maintain_order=True)

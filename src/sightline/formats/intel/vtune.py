@@ -76,7 +76,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if table.kind == "Computing Task":
         imported.quality += note_bad_lines(_count_odd(table), "rows of numbers")
         imported.tables |= _list_kernels(table)
-        said = "a kernel's launches were added up by VTune: its time is that of all together"
+        said = "VTune added up each kernel's launches: a kernel's time is their sum"
         imported.quality.append(Quality("kernels_added_up", "info", said))
     return imported
 

@@ -104,7 +104,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         raise DamagedError(f"cannot read {source.given}", why="no sample of it holds memory")
     quality = note_shortened(trie)
     if lost := _count_lost(profile, len(texts), frames):
-        text = "places of stacks name functions or texts that the profile does not have"
+        text = "stack frames refer to functions or strings that the profile does not have"
         quality.append(Quality("missing_rows", "warning", text, lost))
     if bad:
         quality.append(Quality("damaged_entries", "warning", "samples could not be read", bad))

@@ -114,8 +114,8 @@ def judge_network(said: Sequence[Said], channels: pl.DataFrame) -> list[Quality]
     if slow:
         total, bootstrap = max(slow)
         text = (
-            f"NCCL took {format_ns(round(total * 1e9))} to begin, "
-            f"{format_ns(round(bootstrap * 1e9))} of it until its ranks had met (bootstrap)"
+            f"NCCL took {format_ns(round(total * 1e9))} to initialize, "
+            f"{format_ns(round(bootstrap * 1e9))} of it until all ranks had met (bootstrap)"
         )
         remedy = (
             "Let all ranks start at once, and give bootstrap a fast interface "

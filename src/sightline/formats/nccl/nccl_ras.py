@@ -74,8 +74,8 @@ def read(source: Source, options: ImportOptions) -> Imported:
     if not rows:
         raise DamagedError(
             f"cannot read {source.given}",
-            why="it names no single rank: in all communicators that it counts ranks are alike, "
-            "or it ends too early",
+            why="it names no single rank: the ranks of each communicator are all alike, or it "
+            "ends too early",
             hint="Ask for every rank:  ncclras -f json   (NCCL 2.28), else  ncclras -v",
         )
     schema = {c.name: c.dtype for c in load_table("communicator_ranks").stored}
@@ -83,7 +83,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
     frame = pl.DataFrame(rows, schema=kept, orient="row").with_columns(
         time_ns=pl.lit(asked, pl.Int64)
     )
-    text = "a moment of a job that runs: ranks one operation apart may be between two"
+    text = "a snapshot of a running job: ranks one operation apart may be between two operations"
     remedy = "Ask again after some seconds, and compare."
     quality.append(Quality("one_moment", "info", text, None, remedy))
     recording = Recording("NCCL RAS", version, clock_offset_ns=0, start_ns=asked, end_ns=asked)

@@ -138,7 +138,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
         text = "sizes between those of a test have no line of results"
         quality.append(Quality("missing_sizes", "warning", text, missing))
     elif rows and test and not ended:
-        text = "the tests do not say their average bandwidth, which they print last"
+        text = "the log lacks the average bandwidth, which nccl-tests prints last"
         quality.append(Quality("truncated", "warning", text))
     quality += note_missing_channels(said, text)
     notes = [*quality, *failures, *note_warnings(said), *judge_network(said, channels)]

@@ -196,10 +196,10 @@ def _build(
     )
     ids = sorted(set(device.get_column("device_id").to_list()))
     if not host.filter(pl.col("layer") != "annotation").height:
-        text = "calls of CUDA are not in it: who launched what, and why it waited, is not known"
+        text = "CUDA calls are not in it: who launched what, and why it waited, is not known"
         remedy = (
             "Give both, in one folder:  nsys stats --report cuda_gpu_trace,cuda_api_trace "
-            "--format csv --output BASE REPORT; or the report itself, which has all."
+            "--format csv --output BASE REPORT; or the report itself, which has everything."
         )
         quality.append(Quality("no_host_ops", "warning", text, None, remedy))
     if ops and any(row["bytes"] for row in ops):

@@ -28,7 +28,7 @@ IMPORTER = Importer(
     suffixes=(".dat",),
     version=4,
     source="https://docs.nvidia.com/cupti/main/main.html#cupti-pc-sampling-api",
-    proven="files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote of values of ours; never "
+    proven="files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote from test values; never "
     "seen: one that was recorded on a GPU",
 )
 _FILE = struct.Struct("<II")  # version, buffers
@@ -189,7 +189,9 @@ def _list_limits(totals: list[int], counts: dict[str, int], why: str | None) -> 
         found.append(Quality("truncated", "error", f"reading stopped early: {why}"))
     total, dropped, non_user, nameless = totals
     if nameless:
-        text = "places of samples name no code or no kernel: they are taken for those of another"
+        text = (
+            "sample locations name no code or no kernel: their samples may be attributed to another"
+        )
         found.append(Quality("damaged_places", "warning", text, nameless))
     if dropped > 0:
         text = f"PC samples were dropped by the hardware, of {total} in all"

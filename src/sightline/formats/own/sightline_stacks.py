@@ -246,7 +246,7 @@ def _note_losses(found: _Read, wrong: int, unplaced: int) -> Iterator[Quality]:
     if found.missing:
         yield Quality("truncated", "error", "the file ends early")
     if found.damaged or wrong or unplaced:
-        text = "blocks, frames or stacks make no sense and were left out"
+        text = "blocks, frames or stacks are malformed and were left out"
         yield Quality("damaged_events", "warning", text, found.damaged + wrong + unplaced)
     if found.left_out:
         text = "only the first 50 million samples are read; others were left out"
@@ -302,7 +302,7 @@ def _note_broken(
             )
             remedy = "Copy more:  sightline run --cpu-stack-bytes 61440 -- PROGRAM"
             yield Quality("stacks_cut", "info", text, None, remedy)
-        why = "nothing says how to leave some of their code (no call frame information)"
+        why = "some of their code cannot be unwound (no call frame information)"
         remedy = None
     if 100 * lost >= samples.height:
         share = format_pct(100 * lost / samples.height)

@@ -66,7 +66,7 @@ def read(source: Source, options: ImportOptions) -> Imported:
             why="it is an execution trace of PyTorch (Chakra), which has no times of a GPU",
             hint="Give the trace of the PyTorch profiler that it was made with.",
         )
-    text = "which operator launched what is known, and not when: launches and waits are not judged"
+    text = "it shows which operator launched what, but not when: launches and waits are not judged"
     quality.append(Quality("no_api_calls", "warning", text, None, "Give the profiler's trace."))
     host = frame.filter(pl.col("kind").is_null()).select(
         "name", "start_ns", "end_ns", pid=pl.lit(0, pl.Int64), tid="lane", layer=pl.lit("op")

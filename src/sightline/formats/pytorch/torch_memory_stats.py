@@ -53,7 +53,9 @@ def read(source: Source, options: ImportOptions) -> Imported:
     # Each sum is told of four moments.
     told = Counter(name.rpartition(".")[0] for name in counts if name.endswith(_SUMS))
     if missing := sum(len(_SUMS) - count for count in told.values()):
-        text = "numbers of sums are missing, of which the statistics hold others"
+        text = (
+            "numbers of sums are missing, though the statistics hold other numbers of the same sums"
+        )
         quality.append(Quality("missing_values", "warning", text, missing))
     names = ("allocated_bytes", "active_bytes", "reserved_bytes")
     events = [{name: counts.get(f"{name}.all.{moment}") for name in names} for moment in _MOMENTS]

@@ -112,9 +112,9 @@ CHECKS = (
     Check(
         "recovery-action",
         "what the driver itself asks for",
-        "any recovery action but none",
+        "any recovery action other than none",
         "nvml.h, nvmlDeviceGpuRecoveryAction_t",
-        "do what it says, the node drained",
+        "drain the node, then do what it says",
         judge_node=_judge_recovery,
     ),
     Check(
@@ -128,7 +128,7 @@ CHECKS = (
     Check(
         "xid",
         "errors that the driver reported (kernel log, NVML)",
-        "by the catalogue's action: restart of an application warns, a reset and more fails",
+        "by the catalog's action: restart of an application warns, a reset and more fails",
         f"NVIDIA's catalogue of XIDs, {format_several(len(list_xids()), 'code')}",
         "sightline explain xid CODE",
         judge_node=_judge_xids,

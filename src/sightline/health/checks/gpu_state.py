@@ -208,7 +208,7 @@ CHECKS = (
         "the power limit in force",
         "below the default",
         _DRIVER,
-        "nvidia-smi -i N -pl WATTS, unless the limit is meant",
+        "nvidia-smi -i N -pl WATTS, unless the limit is intended",
         ("power_limit", "power_limit_default"),
         _judge_limit,
     ),

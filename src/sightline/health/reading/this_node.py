@@ -64,7 +64,7 @@ def _read_tool(words: Sequence[str], why: str, vendor: str, limit_s: float = 30.
         try:
             node = read_recordings(open_run([str(path)]))
         except SightlineError as error:
-            return Node(missing={words[0]: f"{words[0]} said what is not understood: {error}"})
+            return Node(missing={words[0]: f"the answer of {words[0]} was not understood: {error}"})
     for gpu in node.gpus:
         gpu.vendor = vendor
     node.values.pop("kernel_log", None)

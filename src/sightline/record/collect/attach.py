@@ -114,7 +114,7 @@ def explain_refusal(process: str, *, is_root: bool | None = None) -> str:
     """Why a process may not be looked at, in words that begin with what it is called."""
     if os.geteuid() == 0 if is_root is None else is_root:
         return (
-            f"{process} may not be looked at, even by root here: in a container that needs "
+            f"{process} may not be inspected, even by root here: in a container that needs "
             "CAP_SYS_PTRACE, and the process's own PID namespace"
         )
     return f"{process} belongs to another user: run as root"
@@ -132,7 +132,7 @@ def _find_opening(pid: int, backend: str | None) -> Opening:
         if client is not None:
             obstacle = find_obstacle(client)
             if obstacle is None:
-                why = "PyTorch's profiler, which asks for orders"
+                why = "PyTorch's own profiler, on request"
                 return Opening(pid, command, "torch", why, client)
             whys.append(obstacle)
         elif any(map(_TORCH.search, paths)):
@@ -223,10 +223,10 @@ def _tell_torch(
         with contextlib.suppress(OSError):  # it has ended
             roots[client.pid] = Root(client.pid)
     asked = [client for client in clients if client.pid in roots]
-    say("waiting for PyTorch's profiler, which asks every 5 s")
+    say("waiting for PyTorch's profiler, which contacts sightline every 5 s")
     told, start_ms = tell_clients(asked, order)
     outcome.problems += [
-        f"process {client.pid} did not ask for orders in time"
+        f"process {client.pid} did not contact sightline in time"
         for client in clients
         if client not in told
     ]

@@ -159,11 +159,11 @@ def _ask(grpc: Any, port: int, request: bytes, most_s: float) -> bytes:
 def explain_failure(code: str, details: str, most_s: float) -> str:
     """Why a call failed, by gRPC's own name for it."""
     known = {
-        "UNAVAILABLE": "it speaks no gRPC, or it ended",
+        "UNAVAILABLE": "it does not speak gRPC, or it ended",
         "UNIMPLEMENTED": "a server of gRPC listens there that is not JAX's profiler",
         "DEADLINE_EXCEEDED": f"it did not answer for {most_s:.0f} s",
         "ALREADY_EXISTS": "another profile is being recorded there",
-        "RESOURCE_EXHAUSTED": "its answer is longer than an answer can be",
+        "RESOURCE_EXHAUSTED": "its answer is too long",
     }
     return known.get(code) or f"{code.lower()}: {details[:200]}"
 
@@ -173,7 +173,7 @@ def find_problem(place: Path, written: Path, answer: bytes) -> str | None:
     try:
         told = parse_message(MESSAGES["ProfileResponse"], answer)
     except DamagedMessageError:
-        return "its answer makes no sense"
+        return "its answer is malformed"
     if told.empty_trace:
         return "nothing happened while it recorded, or another profile was being recorded"
     try:
@@ -185,7 +185,7 @@ def find_problem(place: Path, written: Path, answer: bytes) -> str | None:
     if not stat.S_ISDIR(folder.st_mode) or not stat.S_ISREG(state.st_mode):
         return "it wrote something other than a file"
     if state.st_uid not in users or state.st_nlink != 1:
-        return "what it wrote is another's file"
+        return "it wrote a file that belongs to another user"
     if not 0 < state.st_size <= _MOST_BYTES:
         return f"its profile has {format_several(state.st_size, 'byte')}"
     return None

@@ -358,7 +358,7 @@ def _check_length(trace: os.stat_result, folder: Path) -> None:
     """
     stored = trace.st_blocks * 512  # stat(2)
     if trace.st_size > _FREELY_COPIED and stored < trace.st_size // 2:
-        why = f"of its {format_bytes(trace.st_size)} only {format_bytes(stored)} were written"
+        why = f"only {format_bytes(trace.st_size)} of its {format_bytes(stored)} were written"
         raise InputError("the trace is not a profiler's", why=why)
     if trace.st_size > shutil.disk_usage(folder).free:
         raise InputError("the disk has no room for the trace", why=format_bytes(trace.st_size))

@@ -209,7 +209,9 @@ class Lttng:
                 if self._snapshot_on not in _SIGNALS:
                     self._ask("remove-trigger", self.name)
                 if not self._has_snapshot():
-                    text = f"{self._snapshot_on!r} never came: the last events were kept instead"
+                    text = (
+                        f"{self._snapshot_on!r} never happened: the latest events were kept instead"
+                    )
                     self.notes.append(f"LTTng: {text}")
             if (
                 self._snapshot
@@ -219,7 +221,7 @@ class Lttng:
                 problem = self._ask("snapshot", "record", f"--session={self.name}", "--name=end")
             problem = self._ask("destroy", self.name) or problem
             if problem is not None:
-                self.notes.append(f"LTTng did not end as it should: {problem}")
+                self.notes.append(f"LTTng did not end properly: {problem}")
             if not keep_identity:
                 hide_identity(self.folder)
         if self._daemon is not None:

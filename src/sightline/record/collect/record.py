@@ -261,7 +261,7 @@ def _lock_clocks(recording: Recording) -> tuple[ClockLock | None, list[str]]:
     except Unavailable as error:
         recording.note("clocks", f"the GPUs' clocks were not locked: {error}", remedy=BY_HAND)
         return None, []
-    return lock, [f"clocks of {', '.join(lock.names)} locked to their base while it ran"]
+    return lock, [f"{', '.join(lock.names)} locked to their base clocks while it ran"]
 
 
 def list_options(recording: Recording) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def _start_perf(recording: Recording, child: Child, what: str, pid: int | None) 
         perf = Perf(pid, data, data.with_suffix(".log"))
         child.watchers.add(perf.pid)
         if not perf.ready:
-            recording.note("perf", f"perf did not get ready; of {what} something may be missing")
+            recording.note("perf", f"perf was not ready in time; part of {what} may be missing")
     except OSError as error:
         recording.note("perf", f"perf could not be started: {error.strerror}")
     # perf writes monotonic times; the run's clock is the wall clock.

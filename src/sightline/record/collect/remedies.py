@@ -21,7 +21,7 @@ def list_missing(question: str, facts: Facts, *, root: bool | None = None) -> li
     needs, checks = list_needs(), _list_checks()
     if question not in needs:
         raise RequestError(
-            f"there is nothing called '{question}' to record",
+            f"sightline run cannot record '{question}'",
             why=f"there are {', '.join(needs)}",
         )
     is_root = os.geteuid() == 0 if root is None else root

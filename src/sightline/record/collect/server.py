@@ -156,7 +156,7 @@ def _profile(
         say(f"{kind} is recording" + (f" for {seconds:g} s" if seconds else ""))
         wait()
     except KeyboardInterrupt:
-        say("ended early: what was recorded so far is collected (Ctrl-C again leaves it)")
+        say("ended early: collecting what was recorded so far (Ctrl-C again stops that)")
     finally:
         problem = _stop(kind, url, place, say, patience)
     # A server that has ended writes nothing more.
@@ -263,7 +263,7 @@ def _traces(kind: str, url: str, folder: Path, traces: Path | None) -> Path:
         return place
     raise RequestError(
         "where vLLM writes its traces is not known",
-        why="it is told when it starts, and the request cannot change it",
+        why="the folder is set when the server starts, and a request cannot change it",
         hint=explain_profiler(kind, find_version(kind, url)),
     )
 

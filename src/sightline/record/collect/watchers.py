@@ -124,7 +124,7 @@ def hide_host(data: Path) -> None:
         file.seek(start + size + 16 * (bits & 0b111).bit_count())
         offset, length = struct.unpack("<QQ", file.read(16))
         if length > 4096:
-            raise ValueError("no name of a host is that long")
+            raise ValueError("a host name cannot be that long")
         file.seek(offset + 4)  # after the text's own length
         file.write(b"\0" * (length - 4))
 

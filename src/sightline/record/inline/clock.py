@@ -73,7 +73,7 @@ def measure(
             if trip >= 0 and (best is None or trip < best[0]):
                 best = (trip, theirs - (asked + trip // 2))
     if best is None:
-        raise OSError("the clock went backwards all the time")
+        raise OSError("the clock kept going backwards")
     return best[1], -(-best[0] // 2)
 
 

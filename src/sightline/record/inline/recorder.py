@@ -99,7 +99,7 @@ class Recorder:
     def _mapped(self, offset: int) -> mmap.mmap:
         """A chunk, with its bytes on the disk: touching a hole of a full disk would be a SIGBUS."""
         if offset + f.CHUNK > MAX_BYTES:
-            raise OSError(errno.EFBIG, "the event file is as long as it may be")
+            raise OSError(errno.EFBIG, "the event file has reached its maximum size")
         os.posix_fallocate(self._file, offset, f.CHUNK)
         return mmap.mmap(self._file, f.CHUNK, offset=offset)
 

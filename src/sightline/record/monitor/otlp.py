@@ -106,11 +106,11 @@ class Pusher:
                 pass
         except (OSError, HTTPException) as error:
             if not self._is_failing:
-                self._failed(f"OTLP: metrics are not taken ({error}); tried again meanwhile")
+                self._failed(f"OTLP: the receiver does not accept metrics ({error}); retrying")
             self._is_failing = True
         else:
             if self._is_failing:
-                self._failed("OTLP: metrics are taken again")
+                self._failed("OTLP: the receiver accepts metrics again")
             self._is_failing = False
 
     def close(self) -> None:

@@ -52,7 +52,9 @@ def load_policies(paths: Sequence[str]) -> list[OwnRule]:
                 hint=f"What is watched:  sightline watch --list   (in {OURS}'s form: power_w)",
             )
         if rule.watched.over_ns > _LONGEST_NS:
-            raise rule.at.wrong("'over' is an hour at most: so much is kept in memory")
+            raise rule.at.wrong(
+                "'over' must be an hour or less, since only that much is kept in memory"
+            )
     return rules
 
 

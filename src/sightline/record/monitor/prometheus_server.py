@@ -35,7 +35,7 @@ def open_server(url: str) -> Callable[[str], bytes]:
         except (OSError, HTTPException) as error:
             raise InputError("Prometheus did not answer", why=str(error)) from error
         if len(data) > _MOST_BYTES:
-            raise InputError("Prometheus says more than is read at once")
+            raise InputError("Prometheus answered with more than can be read at once")
         return data
 
     return fetch

@@ -153,12 +153,12 @@ class LinePusher:
                     pass
             except (OSError, HTTPException) as error:
                 if not self._is_failing:
-                    self._failed(f"Push: readings are not taken ({error}); tried again meanwhile")
+                    self._failed(f"Push: the receiver does not accept readings ({error}); retrying")
                 self._is_failing = True
                 return
             self._waiting.popleft()
             if self._is_failing:
-                self._failed("Push: readings are taken again")
+                self._failed("Push: the receiver accepts readings again")
             self._is_failing = False
 
     def close(self) -> None:

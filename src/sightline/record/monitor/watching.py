@@ -53,8 +53,8 @@ class Watch:
                 if self.history.begun_anew > removed:
                     removed = self.history.begun_anew
                     self.say(
-                        "The history was removed while it was written: what it held is gone, "
-                        f"and a new one is begun in {self.history.folder}"
+                        "The history was removed while it was being written: its contents are "
+                        f"gone, and a new one was started in {self.history.folder}"
                     )
                 if not written and not full:
                     why = self.history.why_lost

@@ -77,13 +77,13 @@ def _describe_use(values: Mapping[str, float]) -> Words:
     if active < EFFECTIVE_PCT:
         return Words(POOR, f"Partly used: {figures}.")
     if most is None and memory is None:
-        return Words(GOOD, f"Occupied: {figures}; no pipe is known.")
+        return Words(GOOD, f"Occupied: {figures}; pipe activity is not known.")
     return Words(POOR, f"Occupied but waiting: {figures}.")
 
 
 def _describe_without_truth(values: Mapping[str, float], shown: float | None) -> Words:
     if shown is None:
-        return Words(QUIET, "Its use is not known.")
+        return Words(QUIET, "Its utilization is not known.")
     if shown <= IDLE_PCT:
         return _describe_idle(values)
     text = f"A kernel runs for {shown:.0f} % of the time; how much of the GPU it uses is not known."

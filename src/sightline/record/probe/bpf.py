@@ -148,10 +148,10 @@ class Programs:
                 )
             code = self._library.bpf_object__load(self._object)
             if code:
-                raise self._refuse("the kernel does not take its programs", code)
+                raise self._refuse("the kernel rejects its programs", code)
             self._cpus = int(self._library.libbpf_num_possible_cpus())
             if self._cpus < 1:  # a code: it reads /sys/devices/system/cpu/possible
-                raise self._refuse("how many processors there may be is not said", self._cpus)
+                raise self._refuse("the number of possible processors is unknown", self._cpus)
             self._calls = _Ring(self._map_fd("calls"), room)
             self._names = _Ring(self._map_fd("names"), 1 << 20)
         except BaseException:

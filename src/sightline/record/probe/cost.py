@@ -51,8 +51,8 @@ def measure_cost(backend: Backend, rounds: int = _ROUNDS) -> Cost:
     seen = {key[0] for key in backend.read_totals() if key[1] == NUMBER}
     if pid not in seen:
         raise RequestError(
-            "the processes that the kernel shows have other numbers here",
-            why="sightline runs in a container that has process numbers of its own",
+            "the kernel's process ids differ from those here",
+            why="sightline runs in a container with its own process ids",
             hint="Run it on the host, or in a container with:  docker run --pid=host --privileged",
         )
     call_ns = max(probed - bare, 0.0)

@@ -90,7 +90,7 @@ class ProbeCollector:
         yield _list_kernels(kernels, self._who)
         yield GaugeMetricFamily(
             "sightline_probe_call_cost_seconds",
-            "what a probed call takes longer, measured when the probe began",
+            "how much longer a probed call takes, measured when the probe began",
             self._cost_ns / 1e9,
         )
 

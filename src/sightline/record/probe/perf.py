@@ -85,8 +85,8 @@ class Samples:
         if processor is None or folder is None or not (folder / "uprobe_events").is_file():
             raise RequestError(
                 "probes cannot be placed",
-                why="this kernel has no events for uprobes, or shows them not here, or is neither "
-                "for x86-64 nor for AArch64",
+                why="this kernel has no uprobe events, or does not show them here, or runs on "
+                "neither x86-64 nor AArch64",
                 hint="It needs CONFIG_UPROBE_EVENTS and CONFIG_PERF_EVENTS (Linux 5.4 or newer), "
                 "and tracefs:\n  mount -t tracefs nodev /sys/kernel/tracing",
             )

@@ -173,7 +173,8 @@ def explain_refusal(error: OSError) -> RequestError:
     if error.errno == errno.EMFILE:
         return RequestError(
             "there are too many threads to sample",
-            why="each takes a file descriptor for each processor, and no more are allowed",
+            why="each needs a file descriptor for each processor, and the limit on open files is "
+            "reached",
             hint="ulimit -n 1048576",
         )
     return RequestError(
@@ -184,7 +185,7 @@ def explain_refusal(error: OSError) -> RequestError:
 def find_obstacle() -> str | None:
     """Why CPU stacks cannot be sampled here; None where they can. Tried, on this thread."""
     if platform.machine() not in e.SYSTEM_CALL:
-        return f"this is known for x86-64 and AArch64 only, not for {platform.machine()}"
+        return f"this works on x86-64 and AArch64 only, not on {platform.machine()}"
     events = Events(HZ)
     try:
         events.attach([os.getpid()])

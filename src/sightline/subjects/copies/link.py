@@ -107,7 +107,7 @@ class LinkUse:
         if self.is_limit:
             lines.append(
                 f"they are pinned, on {format_several(self.streams, 'stream')}; copies keep the "
-                f"link busy for {format_pct(self.pct)} of the window: it is the limit"
+                f"link busy for {format_pct(self.pct)} of the window: the link is the limit"
             )
         else:
             beside = "and so cannot" if self.same_stream_pct else "so streams let them"
@@ -128,7 +128,7 @@ class LinkUse:
         if self.is_one_way:
             lines.append("the GPU has one copy engine: its two directions cannot run at once")
         if self.turns_ns is not None:
-            lines.append("the last part comes back alone: smaller parts save more")
+            lines.append("nothing overlaps the last part's way back: smaller parts save more")
         return lines
 
     def advise(self) -> str:
@@ -139,8 +139,8 @@ class LinkUse:
         if self.turns_ns is None:
             return f"{less}, or use a faster link"
         return (
-            "let the two directions run at once: a part is sent while the one before it comes back "
-            f"(GPUs with two copy engines can; issue them part by part); else {less}"
+            "let the two directions run at once: send one part while the previous one is copied "
+            f"back (needs two copy engines; issue the copies part by part); else {less}"
         )
 
 

@@ -66,14 +66,15 @@ def note_warming(devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     text = (
         f"GPUs whose temperature had not settled: GPU {worst['device_id']} was still {way} by "
         f"{abs(worst['warming_c_per_min']):.1f} C a minute at {worst['temperature_end_c']:.0f} C; "
-        "leakage rises with temperature, so a settled GPU takes other joules for the same work"
+        "leakage rises with temperature, so a settled GPU needs a different energy for the same "
+        "work"
     )
     return [
         {
             "kind": "thermal_state",
             "severity": "info",
             "text": text,
-            "remedy": "Warm up until the temperature stays, then measure.",
+            "remedy": "Warm up until the temperature is stable, then measure.",
             "count": len(moved),
             "recordings": 1,
         }

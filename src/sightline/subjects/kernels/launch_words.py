@@ -20,13 +20,13 @@ _LAUNCHERS = (
     Launcher(
         r"^nvkernel_|^__omp_offloading_",
         "spread the loop over teams: target teams distribute parallel for, with collapse(n) for "
-        "nested loops, and no num_teams(1); OMP_NUM_TEAMS is unset",
+        "nested loops, no num_teams(1) and no OMP_NUM_TEAMS",
         "thread_limit(128), and parallel for on the inner loop (collapse(n) where it is short)",
         "OpenMP 5.2, teams and distribute constructs; NVHPC and LLVM name the kernels so",
     ),
     Launcher(
         r"_\d+_gpu(?:__red)?$|^__pgi_|_pgi_uacc_",
-        "let the loop be parallel: parallel loop gang vector, collapse(n) for nested loops, no "
+        "make the loop parallel: parallel loop gang vector, collapse(n) for nested loops, no "
         "num_gangs(1); -Minfo=accel says what the compiler left sequential",
         "vector_length(128), or vector on the innermost loop",
         "OpenACC 3.3, gang, worker and vector clauses; NVHPC names the kernels so",

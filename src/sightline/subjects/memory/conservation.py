@@ -27,7 +27,7 @@ def note_broken_memory(run: Run) -> Quality | None:
     )
     text = (
         f"the memory does not add up: {broken[0]}{more}; events are missing, so peaks and shares "
-        "are not to be trusted"
+        "cannot be trusted"
     )
     remedy = "Record the history from the program's start, with more entries (max_entries)."
     return Quality(KIND, "error", text, None, remedy)

@@ -227,10 +227,10 @@ def _write_radar(job: Job, most: Mapping[str, float]) -> str:
     axes.append(("network", _share(_sum_network(job), _find_network(job, most))))
     stated = [m for m in ("mem_bw", "flops_any", "ib_recv") if job.limits.get(m, {}).get("peak")]
     note = (
-        "Of what a node reaches, as cluster.json has it."
+        "As a share of a node's peak, from cluster.json."
         if len(stated) == 3
-        else "Of what a node reaches where cluster.json says so, else of the most that a job of "
-        "this cluster had."
+        else "As a share of a node's peak in cluster.json, or else of the highest value of any "
+        "job on this cluster."
     )
     if not job.count("gpus"):
         axes = [axis for axis in axes if not axis[0].startswith("GPU")]

@@ -316,7 +316,7 @@ def _write_paging(query: Query, page: int, count: int) -> str:
     if page:
         parts.append(link("", "earlier on the list", {**kept, "page": page - 1 or None}))
     first, last = page * _PAGE + 1, min((page + 1) * _PAGE, count)
-    text = f"{first:,} to {last:,} of {count:,}" if count else "no job is of this kind"
+    text = f"{first:,} to {last:,} of {count:,}" if count else "no job matches"
     parts.append(f'<span class="soft">{text}</span>')
     if last < count:
         parts.append(link("", "next", {**kept, "page": page + 1}))

@@ -288,8 +288,8 @@ def _pairs(data: dict[str, Any], width: int, prose: int) -> Iterator[Text]:
 def explain_shift(shift: dict[str, Any]) -> str:
     """A cost that only moved, as a sentence."""
     return (
-        f"under {shift['where']} some operations lost {format_ns(shift['lost_ns'])} and others won "
-        f"{format_ns(shift['won_ns'])}: {format_change(shift['net_ns'])} in all"
+        f"under {shift['where']} some operations became {format_ns(shift['lost_ns'])} shorter "
+        f"and others {format_ns(shift['won_ns'])} longer: {format_change(shift['net_ns'])} in all"
     )
 
 
@@ -356,7 +356,7 @@ def _findings(data: dict[str, Any], width: int) -> Iterator[Text]:
         yield Text(f"{title:<{room}}{row['status']:>16}{costs[0]:>15}{costs[1]:>15}")
         if row["status"] == "fixed" and row["predicted_ns"]:
             yield Text(
-                f"   foreseen gain up to {format_ns(row['predicted_ns'])}; its cost fell by "
+                f"   predicted gain up to {format_ns(row['predicted_ns'])}; its cost fell by "
                 f"{format_ns(row['realized_ns'])}",
                 style="dim",
             )

@@ -137,15 +137,15 @@ def _why(data: dict[str, Any], width: int) -> Iterator[Text]:
     if why is None:
         return
     if why["problem"] is not None:
-        yield from wrap_text(f"Why cannot be said: {why['problem']}.", "", "  ", width)
+        yield from wrap_text(f"The reason is not known: {why['problem']}.", "", "  ", width)
         return
     yield Text(fit_text(f"Why: {why['before']} → {why['after']}", width), style="bold")
     if why["functions"]:
         yield from _functions(why["functions"], width)
         return
     yield from wrap_text(
-        "One recorded run of each, compared below: its times hold the recording's cost, and one "
-        "run of each says less of amounts than the runs above.",
+        "One recorded run of each, compared below: its times include the cost of recording, and "
+        "one run of each is less precise than the runs above.",
         "",
         "",
         width,
@@ -195,7 +195,7 @@ def _foresee(pair: dict[str, Any], data: dict[str, Any]) -> str:
     name = f"{pair['variant']} against {pair['against']}"
     if known is None:
         return (
-            f"{name}: how many rounds would know it to {to} cannot be foreseen, or is more than "
+            f"{name}: how many rounds would know it to {to} cannot be predicted, or is more than "
             "10,000. Let each run do more work, so that it varies less."
         )
     parts = [f"{_format_rounds(known, data)} to know it to {to} (--runs {data['rounds'] + known})"]

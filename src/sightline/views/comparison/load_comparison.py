@@ -39,7 +39,7 @@ def render_loads(data: dict[str, Any], width: int = 80) -> Text:
         Text("One load a side: how much these figures vary by themselves is not known.", "dim"),
     ]
     if not rows:
-        return Text("Both sides know nothing in common of the server's load.")
+        return Text("The two sides have no figure of the server's load in common.")
     return Text("\n").join(lines)
 
 

@@ -237,7 +237,7 @@ def _show_findings(data: dict[str, Any]) -> list[Block]:
             text("status", "fixed, new or still there"),
             duration("before_ns", "what it cost of a step before"),
             duration("after_ns", "what it costs of a step after"),
-            duration("predicted_ns", "the gain that was foreseen, an upper bound"),
+            duration("predicted_ns", "the predicted gain, an upper bound"),
             duration("cost_fell_by_ns", "what the cost fell by: the step may have gained less"),
         )
         found.append(blocks.make_table("Findings, per step", _frame(rows), columns))

@@ -99,8 +99,8 @@ def _tabulate_checks(judged: Sequence[Judged]) -> Block:
         text("check", "its name"),
         text("state", "the worst of its verdicts"),
         text("what", "what it looks at"),
-        text("speaks_at", "from where on it speaks"),
-        text("source", "who says so"),
+        text("speaks_at", "its threshold"),
+        text("source", "source of the threshold"),
     )
     return blocks.make_table("Checks", pl.DataFrame(rows), columns)
 

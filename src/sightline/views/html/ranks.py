@@ -36,11 +36,11 @@ _CAUSES = (
     pct("gain_pct", "of the job's length"),
     duration("alone_ns", "what the job would lose to it if it were the only one"),
     text("when", "persistent or wandering"),
-    text("detail", "what else shows it"),
+    text("detail", "further evidence"),
     number("steps", "steps in which it costs 1 % or more"),
     text("next_who", "who limits the job when it is gone"),
     text("next_cause", "and why"),
-    duration("next_gain_ns", "what the end of that gains on top"),
+    duration("next_gain_ns", "additional gain of fixing that"),
 )
 _RANKS = (
     RANK,
@@ -292,8 +292,8 @@ def _show_clocks(answer: Answer) -> list[Block]:
         columns: tuple[Column, ...] = (
             RANK,
             duration("shift_ns", "added to its times"),
-            number("anchors", "collectives that tell"),
-            duration("uncertainty_ns", "how sure that is"),
+            number("anchors", "collectives that it rests on"),
+            duration("uncertainty_ns", "uncertainty of that"),
         )
         found.append(blocks.make_table("Clocks", answer.job.fit.clocks, columns))
     if answer.lost:

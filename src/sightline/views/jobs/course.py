@@ -33,7 +33,7 @@ def write_course(job: Job) -> str:
             continue
         most = float(known.max())
         lines.append(f"  {metric:<16}{_draw(means, most)}  up to {_write(metric, most)}")
-    return "\n".join(["Course (mean of nodes or GPUs)", *lines]) if lines else ""
+    return "\n".join(["Over time (mean of nodes or GPUs)", *lines]) if lines else ""
 
 
 def write_phases(job: Job) -> str:

@@ -27,7 +27,7 @@ _OWNERS, _PROBLEMS = 8, 8
 def write_listing(figures: Figures, by: str, order: str, most: int, width: int = 80) -> str:
     """The whole screen."""
     if figures.jobs.is_empty():
-        return "No job is of this kind."
+        return "No job matches."
     parts = [
         _write_head(figures),
         _write_owners(figures, by),
@@ -66,7 +66,7 @@ def _write_head(figures: Figures) -> str:
         + (
             f"at least {', '.join([*lost, *([wasted] if wasted else [])])}"
             if lost
-            else "nothing that is seen here"
+            else "nothing that shows here"
         )
     )
     return "\n".join(lines)

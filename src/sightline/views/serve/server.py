@@ -36,7 +36,7 @@ class Answers(Protocol):
     """What a server asks: a run's service, or a history's."""
 
     def answer(self, name: str, query: Mapping[str, str]) -> tuple[str, bytes] | None:
-        """Content type and body; None where there is nothing of this name. SightlineError."""
+        """Content type and body; None where nothing has this name. SightlineError."""
 
 
 class Server(BoundedHttpServer):
@@ -82,11 +82,11 @@ class _Handler(BoundedHandler):
             return
         except Exception as error:  # ours, and must not look like the user's
             traceback.print_exc(file=sys.stderr)
-            text = f"a bug of sightline: {type(error).__name__}; the terminal has the details"
+            text = f"a bug in sightline: {type(error).__name__}; the terminal has the details"
             self._send(500, "application/json", _error(text))
             return
         if found is None:
-            self._send(404, "application/json", _error("there is nothing of this name"))
+            self._send(404, "application/json", _error("nothing has this name"))
             return
         self._send(200, *found)
 

@@ -184,7 +184,9 @@ class HistoryService:
             if (text := query.get(key)) is None:
                 continue
             if not text.isascii() or not text.isdecimal() or len(text) > 19:
-                raise RequestError(f"'{text[:40]}' is not a moment", why="it is ns since 1970")
+                raise RequestError(
+                    f"'{text[:40]}' is not a time", why="it must be in ns since 1970"
+                )
             found = found.filter(is_kept(int(text)))
         if found.is_empty():
             raise RequestError("there is no window of this job then")

@@ -114,9 +114,9 @@ def draw_shape(shape: Interval | None) -> Iterator[str]:
         yield "Times between failures are not known well enough to fit their distribution."
         return
     if shape.low > 1:
-        text = "failures keep a distance: something wears out, or is repaired in rounds"
+        text = "failures are evenly spaced: something wears out, or is repaired at intervals"
     elif shape.high < 1:
-        text = "failures come in bunches: one cause strikes again before it is removed"
+        text = "failures are clustered: one cause recurs before it is removed"
     else:
         text = "failures come at random, as the intervals here assume"
     figures = f"{shape.value:.2f} ({shape.low:.2f} to {shape.high:.2f})"

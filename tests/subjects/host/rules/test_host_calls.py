@@ -79,9 +79,9 @@ def test_a_long_time_without_calls(tmp_path: Path) -> None:
     ("call", "length", "title", "fix"),
     [
         ("read", 90_000, "The host reads or writes files", "map the file"),
-        ("nanosleep", 90_000, "The host calls nothing for long", "names the functions"),
+        ("nanosleep", 90_000, "The host makes no GPU call for long", "names the functions"),
         # Less than half of it says little about it.
-        ("read", 40_000, "The host calls nothing for long", "names the functions"),
+        ("read", 40_000, "The host makes no GPU call for long", "names the functions"),
     ],
 )
 def test_the_systems_call_in_a_long_time_without_calls(

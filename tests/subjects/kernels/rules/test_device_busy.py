@@ -213,7 +213,7 @@ def test_launches_that_each_pass_over_the_data(tmp_path: Path) -> None:
     (found,) = answers(sorting(tmp_path, 60_000, data=2 << 30, blocks=262_144), RULE)
     assert (
         "each of its 12 launches takes 2.3 times what the memory needs for the 2.147 GB that were "
-        "copied (84 GB/s): a pass over them at the memory's rate, as it seems"
+        "copied (84 GB/s): probably one pass over them at the memory's rate"
     ) in found.evidence
     assert found.fix.startswith("fewer passes over the data")
 

@@ -85,7 +85,7 @@ def test_passes_that_are_never_differentiated(tmp_path: Path, first: int) -> Non
     (held,) = answers(run, "memory-at-peak")
     assert "parameter 41.1 %" in held.summary
     assert held.summary.count("29.5 %") == 2  # this step's and the step before's
-    assert "the step before's results 29.5 %" in held.summary
+    assert "the previous step's results 29.5 %" in held.summary
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["all recorded", "first before the recording"])

@@ -43,7 +43,7 @@ def test_a_cause_takes_in_its_symptoms(tmp_path: Path) -> None:
     metrics = WAITING | WAVES | {"launch__registers_per_thread": 160.0}
     found = [f for f in findings(profiled(tmp_path, metrics, blocks=1920)) if not f.abstained]
     assert [f.rule for f in found] == ["ncu-occupancy-limit"]
-    assert found[0].evidence[-1] == "seen also as: low issue slot utilization, latency bound"
+    assert found[0].evidence[-1] == "also visible as: low issue slot utilization, latency bound"
 
 
 @pytest.mark.parametrize(

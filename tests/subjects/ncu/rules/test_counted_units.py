@@ -1,4 +1,4 @@
-"""The unit that works most, by nvprof's levels."""
+"""The busiest unit, by nvprof's levels."""
 
 # ruff: noqa: E501
 

@@ -125,4 +125,4 @@ def test_it_takes_in_its_symptoms(tmp_path: Path) -> None:
     assert answers(run, "ncu-issue-slots")
     said = [f for f in run.findings() if not f.abstained]  # type: ignore[attr-defined]
     assert [f.rule for f in said] == [RULE]
-    assert said[0].evidence[-1] == "seen also as: low issue slot utilization, latency bound"
+    assert said[0].evidence[-1] == "also visible as: low issue slot utilization, latency bound"

@@ -42,7 +42,7 @@ def test_that_memory_binds_it_is_seen_as_this(tmp_path: Path) -> None:
     run = profiled(tmp_path, UNITS | READS)
     said = [f for f in run.findings() if not f.abstained]  # type: ignore[attr-defined]
     assert said[0].rule == RULE
-    assert "seen also as: bound by memory bandwidth" in said[0].evidence
+    assert "also visible as: bound by memory bandwidth" in said[0].evidence
 
 
 @pytest.mark.parametrize(

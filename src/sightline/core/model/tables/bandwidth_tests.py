@@ -4,7 +4,7 @@ from sightline.core.model.columns import RANK, RECORDING, Table, duration, numbe
 
 TABLE = Table(
     "bandwidth_tests",
-    "a size that a benchmark of collectives ran, in place or not",
+    "one message size of a collectives benchmark, in place or out of place",
     (
         RANK,
         RECORDING,

@@ -4,7 +4,7 @@ from sightline.core.model.columns import RANK, RECORDING, Table, join, number, n
 
 TABLE = Table(
     "collectives",
-    "the meaning of a communication kernel",
+    "the collective, send or receive that a communication kernel performs",
     (
         RANK,
         RECORDING,

@@ -40,11 +40,14 @@ TABLE = Table(
         number("cpus", "hardware threads that it was given, as its scheduler counts them"),
         number("gpus", "GPUs that it was given"),
         text("gpu_type", "their kind: a100, h100"),
-        text("sharing", "none: its nodes are its own; single_user, multi_user: others run there"),
+        text(
+            "sharing",
+            "none: no other job runs on its nodes; single_user, multi_user: others may run there",
+        ),
         size("memory_bytes", "memory that it was given or asked for, on all nodes"),
-        size("used_memory_bytes", "most memory that it held, on all nodes; a lower bound"),
-        duration("cpu_time_ns", "time for which its processors computed, summed"),
+        size("used_memory_bytes", "peak memory, on all nodes; a lower bound"),
+        duration("cpu_time_ns", "CPU time, summed over its processors"),
         real("energy_j", "energy that was measured or attributed", "J"),
-        text("summary", "what is there in place of a summary: short, none"),
+        text("summary", "why there is no summary: short, none"),
     ),
 )

@@ -12,14 +12,14 @@ TABLE = Table(
         join("segment_id", "memory_segments.segment_id", "the segment that it is a part of"),
         number("device_id", "device; null for the host"),
         number("address", "address"),
-        size("bytes", "size; what is rounded up is part of it"),
+        size("bytes", "size, with what rounding added"),
         size("requested_bytes", "what the program asked for"),
         text(
             "state",
             "active_allocated, active_pending_free or active_awaiting_free (used by another "
             "stream still), inactive (free)",
         ),
-        join("stack_id", "stacks.stack_id", "who allocated it; null where it is free"),
+        join("stack_id", "stacks.stack_id", "call stack that allocated it; null where it is free"),
         text("user_metadata", "what the program noted at the allocation"),
         text("other", "what else the recording says of it, as JSON"),
     ),

@@ -4,7 +4,7 @@ from sightline.core.model.columns import RANK, RECORDING, Table, real, text
 
 TABLE = Table(
     "metric_limits",
-    "what a metric reaches on nodes of a kind, and from where on it is worth a word",
+    "what a metric reaches on nodes of one kind, and the limits beyond which it is reported",
     (
         RANK,
         RECORDING,
@@ -13,8 +13,8 @@ TABLE = Table(
         text("metric", "cpu_load, acc_utilization, ...: job_metrics.py", required=True),
         text("unit", "bytes, bytes/s, flop/s, W, Hz, %, or none"),
         text("scope", "what the limits are of: node, core, accelerator"),
-        real("peak", "most that is possible"),
-        real("normal", "what a usual job reaches"),
+        real("peak", "the highest possible value"),
+        real("normal", "what a normal job reaches"),
         real("caution", "worth a look"),
         real("alert", "something is wrong"),
     ),

@@ -11,7 +11,7 @@ TABLE = Table(
         text("program", "the compiled program: jit_train_step(12)", required=True),
         number("allocation", "the allocation that the buffer lies in", required=True),
         size("allocation_bytes", "the allocation's size; buffers in it may share its bytes"),
-        number("memory_space", "0: the device's memory; else another, by XLA's number"),
+        number("memory_space", "memory space by XLA's number; 0 is the device's memory"),
         text(
             "buffer_kind",
             "what the allocation is for: parameter, output, thread_local, constant or temporary",
@@ -24,6 +24,6 @@ TABLE = Table(
         text("shape", "element type and dimensions: bf16[8192,1024]"),
         text("file", "source file of the operation"),
         number("line", "line in it"),
-        flag("at_peak", "live when the most of its allocation is in use"),
+        flag("at_peak", "live when its allocation has the most bytes in use"),
     ),
 )

@@ -4,7 +4,7 @@ from sightline.core.model.columns import RANK, RECORDING, Table, join, number, r
 
 TABLE = Table(
     "vendor_rules",
-    "a message of one of the vendor's rules, or a rule that ran and had nothing to say",
+    "a message of one of the vendor's rules, or a rule that ran without a message",
     (
         RANK,
         RECORDING,

@@ -68,14 +68,14 @@ def _check_file(db: SqliteFile) -> list[Quality]:
 def _note_lost_counts(count: int) -> list[Quality]:
     if not count:
         return []
-    text = "values of counters name no counter or no kernel that is there: they were left out"
+    text = "counter values refer to a counter or kernel that is missing: they were left out"
     return [Quality("missing_rows", "warning", text, count)]
 
 
 def _note_lost_threads(count: int) -> list[Quality]:
     if not count:
         return []
-    text = "threads have no number, or are of no process that is there: they have no name"
+    text = "threads have no id, or belong to a process that is missing: they have no name"
     return [Quality("missing_rows", "warning", text, count)]
 
 

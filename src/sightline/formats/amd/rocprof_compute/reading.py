@@ -56,7 +56,7 @@ def read_workload(source: Source, options: ImportOptions) -> Imported:
         )
     machine = _read_machine(files.get("sysinfo"), source, notes)
     if not machine:
-        text = "sysinfo.csv is not there: what the GPU can do is not known, so no share of it is"
+        text = "sysinfo.csv is missing: the GPU's peaks are not known, so no share of a peak is"
         hint = "Give the workload's folder."
         notes.append(Quality("no_machine", "warning", text, None, hint))
     kernels = dispatches.select("dispatch", kernel_id=pl.int_range(pl.len(), dtype=pl.Int64))

@@ -116,7 +116,7 @@ def read_database(
     )
     # They are numbered in a row, but for those that were left out.
     most = _MOST_LEFT_OUT * (len(contexts) + 1)
-    odd["contexts of numbers that none has"] += sum(one.number > most for one in contexts)
+    odd["contexts with ids out of range"] += sum(one.number > most for one in contexts)
     for weight, (metric, scale) in choose_metrics(_name_metrics(meta)).items():
         inclusive = _read_sums(profile, metric)
         within: defaultdict[int, float] = defaultdict(float)
@@ -207,7 +207,7 @@ def _list_contexts(meta: _Data, odd: Counter[str]) -> Iterator[_Context]:
             if inner:
                 todo.append((meta.number("Q", place + 8), inner, number, own))
             place += _CONTEXT_BYTES + 8 * words
-    odd["contexts that none leads to"] += max(unread, 0) // _CONTEXT_BYTES
+    odd["contexts that nothing refers to"] += max(unread, 0) // _CONTEXT_BYTES
 
 
 def _extend(meta: _Data, place: int, path: _Path) -> _Path:

@@ -37,6 +37,6 @@ def read_profile(source: Source) -> Imported:
         ) from error
     for what, count in odd.items():
         if count:
-            text = f"the database has {what}: times are missing, or stand elsewhere"
+            text = f"the database has {what}: times are missing, or are attributed elsewhere"
             quality.append(Quality("damaged_database", "error", text, count))
     return finish_import(source, trie, weights, quality, "HPCToolkit")

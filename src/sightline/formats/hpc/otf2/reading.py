@@ -113,7 +113,7 @@ def _check(facts: dict[str, Any]) -> list[Quality]:
         text = f"the archive is damaged ({facts['damage'][:200]}): what follows is left out"
         notes.append(Quality("damaged", "error", text))
     elif facts["missing"]:
-        text = "records are not there that the archive's definitions count"
+        text = "records that the archive's definitions count are missing"
         notes.append(Quality("missing_rows", "error", text, facts["missing"]))
     if facts["unmatched"]:
         text = (

@@ -88,7 +88,7 @@ def list_buffers(program: str, data: bytes) -> Iterator[dict[str, Any]]:
     live, simulated = _find_live(assignment.heap_simulator_traces, buffers)
     for allocation in assignment.buffer_allocations:
         if not 0 <= allocation.size <= INT64_MAX:
-            raise DamagedMessageError("an allocation of no possible size")
+            raise DamagedMessageError("an allocation of impossible size")
         kind = _name_kind(allocation)
         place = {
             "program": program,

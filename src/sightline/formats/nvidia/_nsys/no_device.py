@@ -121,8 +121,8 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             return "", _RECORD
         several = "call" if names.len() == 1 else "calls"
         made = (
-            f": the program made {names.len():,} {several} of CUDA, of which none puts work on the "
-            "GPU"
+            f": the program made {names.len():,} {several} of CUDA, none of which puts work on "
+            "the GPU"
         )
         if _was_cut(db):
             return (
@@ -132,13 +132,13 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
             )
         return (
             made,
-            "Read what the program printed: it may have stopped early. A launch that fails says so "
-            "in cudaGetLastError alone.",
+            "Read what the program printed: it may have stopped early. Only cudaGetLastError "
+            "reports a failed launch.",
         )
     if launcher := _find_launcher(db, host):
         return (
-            f": the recorded program is {launcher}, which starts others, and of those no call of "
-            "CUDA was seen",
+            f": the recorded program is {launcher}, which starts others, and no CUDA call of "
+            "those was seen",
             f"Record each rank inside it:  {launcher} -n N nsys profile -o "
             f"rank%q{{{_LAUNCHERS[launcher]}}} --trace=cuda,mpi PROGRAM  , and read what the "
             "program printed: it may have stopped early.",
@@ -153,18 +153,18 @@ def _explain(db: Database, host: pl.DataFrame) -> tuple[str, str]:
     if saw_no_cuda(db) or began_tracing(host):
         if any(text.startswith(_PERHAPS_LOST) for text in messages):
             return (
-                ": CUDA was traced, but no event of it came, and Nsight Systems says that some "
-                "may be missing",
+                ": CUDA was traced, but no event arrived, and Nsight Systems says that some may "
+                "be missing",
                 _LOST,
             )
         if library := _find_sampled_library(db):
             return (
-                f": CUDA was traced, and CPU samples of the program lie in {library}, but no call "
-                "of it came: its events are lost",
+                f": CUDA was traced, and CPU samples of the program lie in {library}, but no "
+                "CUDA call was recorded: its events are lost",
                 _LOST,
             )
         return (
-            ": CUDA was traced, but the profiled processes made no call of it until recording "
+            ": CUDA was traced, but the profiled processes made no CUDA call until recording "
             "stopped",
             "Read what the program printed: it may have stopped early. Else record until it uses "
             "the GPU (without --duration, or a longer one), and the process that does "

@@ -220,7 +220,10 @@ def _check_names(ops: pl.DataFrame) -> list[Quality]:
     lost = named.filter(pl.col("name").cast(pl.String).str.starts_with(UNNAMED))
     if lost.is_empty():
         return []
-    text = "kernels have no name, as the export lacks its strings (StringIds): told apart by number"
+    text = (
+        "kernels have no name, as the export lacks its strings (StringIds): they are "
+        "distinguished by number"
+    )
     remedy = "Export the report again:  nsys export --type sqlite REPORT.nsys-rep"
     return [Quality("names_missing", "warning", text, int(lost["count"].sum()), remedy)]
 

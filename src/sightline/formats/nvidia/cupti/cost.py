@@ -90,7 +90,7 @@ def list_costs(
     if on < whole:
         text = (
             f"the GPU was recorded in windows, {format_pct(100 * on / whole)} of the time{budget}: "
-            "between them nothing is known, and idle time there is the recording's"
+            "between them nothing is known, and the recording causes the idle time there"
         )
         found.append(Quality("recorded_in_windows", "warning", text, None, remedy))
     if is_throttled and calls < on:
@@ -124,10 +124,10 @@ def list_costs(
 
 def _tell_cost(own: int, cpu: int, records: int, whole: int, launches: int) -> Quality:
     text = (
-        f"recording took {format_pct(100 * (own + cpu) / whole)} of one core ("
-        f"{format_pct(100 * own / whole)} on the program's threads), for "
-        f"{format_several(round(records * 1e9 / whole), 'record')}/s; what CUPTI takes inside the "
-        "program is not in it"
+        f"recording took {format_pct(100 * (own + cpu) / whole)} of one core "
+        f"({format_pct(100 * own / whole)} on the program's threads), for "
+        f"{format_several(round(records * 1e9 / whole), 'record')}/s; CUPTI's own time inside the "
+        "program is not included"
     )
     if not launches:
         return Quality("recording_cost", "info", text)

@@ -38,7 +38,7 @@ def _of_file(file: CuptiFile) -> list[Quality]:
         text = f"reading stopped early: {file.stopped}"
         found.append(Quality("truncated", "error", text))
     if file.damaged_chunks:
-        text = "chunks are damaged and were left out: of what they held nothing is known"
+        text = "chunks are damaged and were left out: what they held is lost"
         found.append(Quality("damaged_chunks", "error", text, file.damaged_chunks))
     if file.missing_chunks:
         text = "chunks are missing between others"
@@ -52,7 +52,7 @@ def _of_file(file: CuptiFile) -> list[Quality]:
         return found
     missing = _count_missing(file)
     if missing and not file.stopped and not file.damaged_chunks:
-        text = "rows are missing that the recording's end says were written"
+        text = "rows are missing, by the count at the recording's end"
         found.append(Quality("missing_rows", "error", text, missing))
     return found
 
@@ -136,8 +136,8 @@ def _of_sampling(file: CuptiFile) -> list[Quality]:
         found.append(Quality("non_user_samples", "info", text, non_user))
     if totals.select((pl.col("mode") == 2).any()).item():
         text = (
-            "kernels ran one at a time while their instructions were sampled: gaps between them "
-            "are the recording's"
+            "kernels ran one at a time while their instructions were sampled: the recording "
+            "causes the gaps between them"
         )
         found.append(Quality("serialized_kernels", "warning", text))
     return found

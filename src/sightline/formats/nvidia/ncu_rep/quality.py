@@ -17,7 +17,7 @@ def check_quality(report: Report, rows: Rows, code: Code, damaged: int) -> list[
     for count, text in (
         (damaged, "damaged results were left out"),
         (rows.damaged_metrics, "damaged metrics were left out"),
-        (len(rows.odd_names), "names of metrics are damaged: what they are of was left out"),
+        (len(rows.odd_names), "metric names are damaged: these metrics were left out"),
         (code.damaged, "damaged pieces of GPU code were left out"),
     ):
         if count:

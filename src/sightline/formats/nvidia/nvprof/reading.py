@@ -11,7 +11,7 @@ from sightline.formats._sqlite import SqliteFile
 from sightline.formats.nvidia.nvprof import device, host
 
 _AGAIN = "Copy the file again from where it was recorded, or record again."
-_TODAY = "Record again with a tool of today:  sightline run -- PROGRAM  or  nsys profile"
+_TODAY = "Record again with a current tool:  sightline run -- PROGRAM  or  nsys profile"
 # Times beyond half the range are damage: sums and differences of the others cannot overflow.
 _TIME_LIMIT = INT64_MAX // 4
 _DEVICE = {
@@ -128,13 +128,14 @@ def _note_limits(
         text = f"{untimed} device operations have no times, and are left out"
         found.append(Quality("untimed_ops", "warning", text, untimed))
     if counted:
-        text = "the file holds counters of nvprof's, which are not read"
+        text = "the file holds nvprof's counters, which are not read"
         found.append(Quality("unread_tables", "info", text, len(counted)))
     if counted and ops.height:
         # CUPTI's event collection mode KERNEL, which nvprof uses: one kernel at a time, replayed.
         text = (
             "hardware counters were collected, for which kernels run one at a time and again for "
-            "each group of counters: gaps between them are the profiler's, and nothing overlaps"
+            "each group of counters: the profiler causes the gaps between them, and nothing "
+            "overlaps"
         )
         remedy = "For the timeline, record without counters:  nvprof -o FILE PROGRAM"
         found.append(Quality("serialized_kernels", "warning", text, None, remedy))

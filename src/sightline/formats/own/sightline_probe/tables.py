@@ -332,7 +332,7 @@ def _note_losses(found: _Read, host: pl.DataFrame, wrong: int) -> list[Quality]:
         text = "the file ends early"
         notes.append(Quality("truncated", "error", text))
     if found.damaged or wrong:
-        text = "calls or blocks make no sense and were left out"
+        text = "calls or blocks are malformed and were left out"
         notes.append(Quality("damaged_events", "warning", text, found.damaged + wrong))
     if found.left_out:
         text = (

@@ -31,8 +31,8 @@ _OF_A_TIMELINE = {
     "no_steps", "one_step", "unmatched_launches", "without_device", "zero_durations",
 }  # fmt: skip
 _TEXT = (
-    "these are stamps from within a kernel, by multiprocessor and warp: what a section takes of "
-    "its warps' time is known, what runs on GPU and CPU around it is not"
+    "these are timestamps from within a kernel, by multiprocessor and warp: what a section takes "
+    "of its warps' time is known, what runs on GPU and CPU around it is not"
 )
 _REMEDY = "Record the timeline, too:  nsys profile, or sightline run"
 

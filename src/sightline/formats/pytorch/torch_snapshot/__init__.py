@@ -128,7 +128,9 @@ def _note_missing_blocks(tables: dict[str, pl.DataFrame]) -> list[Quality]:
     bare = segments.join(blocks, on="segment_id", how="anti").height
     if not bare:
         return []
-    text = "segments have no block, of which each has one: what was there is damaged"
+    text = (
+        "segments have no block, though every segment has at least one: what was there is damaged"
+    )
     return [Quality("missing_rows", "warning", text, bare)]
 
 

@@ -170,7 +170,7 @@ def _check_packets(counted: CountedPackets) -> list[Quality]:
             "unknown_names",
             "info",
             counted["unknown_names"],
-            "names that the trace never spells out",
+            "names that the trace refers to but never defines",
             again,
         ),
     )

@@ -96,13 +96,13 @@ def explain(event: str, said: str, *, failed: bool) -> str:
     """What perf's words about an event mean; empty where it counts it."""
     if "perf_event_paranoid" in said:
         return (
-            "the kernel lets this user count nothing of all processors: root, CAP_PERFMON or "
-            "sysctl kernel.perf_event_paranoid=0 may"
+            "the kernel does not let this user count events of all processors: run as root or "
+            "with CAP_PERFMON, or set sysctl kernel.perf_event_paranoid=0"
         )
     if "event syntax error" in said or "Cannot find PMU" in said:
         return f"{_UNKNOWN} {event} on this processor"
     if _UNSUPPORTED in said:
-        return f"this machine does not count {event}: a virtual one mostly has no counters"
+        return f"this machine does not count {event}: virtual machines mostly have no counters"
     if failed:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         return f"perf fails: {clean_text(lines[0])[:200] if lines else 'it said nothing'}"

@@ -428,7 +428,7 @@ class NvmlSource:
             if support is not None and support.isSupportedDevice:
                 gpu.gpm = self._try(_Gpm, nvml, gpu.handle)
             if gpu.gpm is None:
-                gpu.refused["SM active"] = "true use by NVML needs a Hopper GPU or a later one"
+                gpu.refused["SM active"] = "SM activity from NVML needs a Hopper GPU or a later one"
         if gpu.gpm is not None:
             try:
                 reading.values.update(gpu.gpm.read(steady_ns))

@@ -91,7 +91,7 @@ _COLUMNS = (
     Column("NVLink GB/s", 12, _show_link("NVLink sent", "NVLink received"), 130),
 )
 LEGEND = (
-    "smi: time with any kernel, as nvidia-smi has it   SM: SMs with a warp, the true use   "
+    "smi: time with any kernel, as nvidia-smi has it   SM: SMs with a warp, the real use   "
     "pipe: the busiest pipe   DRAM: cycles with the memory's bus busy   right: SM, each round"
 )
 

@@ -55,6 +55,6 @@ check = judge_amd_kernels(
     _hit,
     figures=("L2 Cache Hit Rate",),
     summary="In the L2 {} of its peak.",
-    fix="where data is used again: smaller tiles, and work-groups that share it side by side",
+    fix="where data is reused: smaller tiles, and neighboring work-groups that share it",
     verify="sightline stats amd_speed_of_light AFTER: a higher L2 Cache Hit Rate",
 )

@@ -15,8 +15,8 @@ ANALYSIS = Analysis(
     "Which communication could be matched across ranks?",
     (
         text("state", "matched, or why not", required=True),
-        text("grade", "by: sequence number, order in the group, or the kernels' name"),
-        number("collectives", "collectives; of what is in none, kernels", required=True),
+        text("grade", "by: sequence number, order in the group, or kernel name"),
+        number("collectives", "collectives; kernels, where they belong to none", required=True),
         number("kernels", "their kernels, over all ranks", required=True),
     ),
     needs=("device_ops",),
@@ -37,7 +37,7 @@ def run(run: Run) -> pl.DataFrame:
         .when("whole")
         .then(pl.lit("one rank ended before another began"))
         .when(several)
-        .then(pl.lit("some ranks of the group are missing, or there twice"))
+        .then(pl.lit("some ranks of the group are missing, or appear twice"))
         .otherwise(pl.lit("no other rank has it"))
     )
     known = (

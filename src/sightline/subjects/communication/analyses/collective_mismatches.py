@@ -22,7 +22,7 @@ ANALYSIS = Analysis(
         number("sequence", "order in the group"),
         RANK,
         text("asked", "what the rank asked for: operation, sizes, types"),
-        flag("is_usual", "whether most ranks asked for the same, or rank 0 where as many did"),
+        flag("is_usual", "whether most ranks, or in a tie rank 0, asked for the same"),
         text("place", "where its program did so"),
     ),
     needs=("flight_records",),

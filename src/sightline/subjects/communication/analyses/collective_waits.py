@@ -25,7 +25,8 @@ ANALYSIS = Analysis(
     ),
     needs=("device_ops",),
     notes=(
-        "Waiting includes what compute hides: sightline stats comm_exposure has the exposed part.",
+        "Waiting includes time that compute hides: sightline stats comm_exposure has the exposed "
+        "part.",
         "Of ranks that start less apart than  sightline stats clocks  is sure, who is last says "
         "little.",
     ),

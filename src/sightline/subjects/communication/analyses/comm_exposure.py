@@ -26,8 +26,8 @@ ANALYSIS = Analysis(
     notes=(
         "The five parts sum to exposed_comm_ns in `breakdown` exactly.",
         "waiting_ns is known only where the ranks' collectives could be matched (group and order) "
-        "and the clocks agree, and where one of many of the same size takes ten times what the "
-        "others take; else waiting is in the other parts.",
+        "and the clocks agree, and where one of many of the same size takes ten times as long as "
+        "the others; otherwise waiting is counted in the other parts.",
     ),
 )
 

@@ -37,7 +37,7 @@ ANALYSIS = Analysis(
         size("bytes", "size of one operation: its whole array"),
         number("operations", "operations; those of several ranks that were matched count once"),
         duration("mean_ns", "mean time of an operation, as time_is says"),
-        text("time_is", "transfer: waiting for other ranks is left out; kernel: it may be in"),
+        text("time_is", "transfer: without waiting for other ranks; kernel: may include it"),
         rate("algorithm_bandwidth_gb_per_s", "bytes / mean time"),
         rate("bus_bandwidth_gb_per_s", "algorithm bandwidth × the factor of nccl-tests"),
         duration("min_ns", "shortest time of an operation"),

@@ -26,7 +26,7 @@ ANALYSIS = Analysis(
         text("state", "of those, dead, unresponsive or missing"),
     ),
     needs=("communicator_ranks",),
-    notes=("RAS tells a moment: see whether the same ranks are behind when it is asked again.",),
+    notes=("RAS shows one moment: query it again, and see whether the same ranks are behind.",),
 )
 
 GONE = ("dead", "unresponsive", "missing")

@@ -25,7 +25,7 @@ ANALYSIS = Analysis(
         number("sequence", "its order in the group"),
         numbers("waiting", "ranks that are in it"),
         numbers("missing", "ranks that are not"),
-        numbers("blamed", "of those, the ones that no other rank keeps"),
+        numbers("blamed", "of those, the ones that no other rank holds up"),
         time("since_ns", "when the first rank asked for it, on its host's wall clock"),
         text("place", "where that rank's program did so"),
         text("sizes", "dimensions of its inputs"),

@@ -40,8 +40,8 @@ ANALYSIS = Analysis(
     ),
     needs=("mpi_events",),
     notes=(
-        "Messages are matched by MPI's order; of a kind of which more was sent than received, or "
-        "the opposite, none is.",
+        "Messages are matched in MPI's order; a kind with unequal numbers of sends and receives "
+        "is not matched.",
         "Between recordings whose clocks nothing compares (sightline stats clocks), "
         "uncertainty_ns is empty and the waits may be wrong by any time.",
         "Waits shorter than the clocks' uncertainty are left out.",

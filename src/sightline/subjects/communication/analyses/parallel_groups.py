@@ -31,7 +31,7 @@ ANALYSIS = Analysis(
         number("group_size", "ranks in the group"),
         text("ranks", "its ranks, 0-7 or 0,8,16, where recorded"),
         text("kinds", "what they exchange"),
-        number("operations", "operations of the rank that has most", required=True),
+        number("operations", "operations of the rank with the most", required=True),
         size("bytes", "bytes of those"),
         duration("kernel_ns", "durations of all kernels, over all ranks"),
         duration("waited_ns", "of it waiting for the last rank, where matched"),

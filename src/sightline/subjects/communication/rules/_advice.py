@@ -11,13 +11,13 @@ from sightline.timeline.communication import list_communication
 from sightline.timeline.world import INFERENCE, TRAINING, read_world
 
 _TENSOR = (
-    "exchange less in tensor parallelism, which computes nothing meanwhile: fewer GPUs to a model, "
-    "a one-shot or symmetric-memory all-reduce for small messages, or products in parts, of which "
-    "one is exchanged while the next is computed"
+    "communicate less in tensor parallelism, which computes nothing meanwhile: fewer GPUs per "
+    "model, a one-shot or symmetric-memory all-reduce for small messages, or matrix products in "
+    "parts, each communicated while the next is computed"
 )
 _EXPERT = (
-    "hide the exchange between experts behind computing: two halves of the batch in turn, or the "
-    "shared expert meanwhile; and balance how many tokens each expert gets"
+    "overlap the exchange between experts with compute: two halves of the batch alternating, or "
+    "the shared expert; and balance how many tokens each expert gets"
 )
 _CONTEXT = "send the next part of keys and values while attention works on the one before it"
 
@@ -64,9 +64,9 @@ def advise_overlap(run: Run) -> str:
     return choose_fix(run, _NEUTRAL, jax=_JAX)
 
 
-_NEUTRAL = "start communication earlier, during computing that does not need it, or send less"
+_NEUTRAL = "start communication earlier, during compute that does not need it, or send less"
 _JAX = (
-    "let XLA hide it behind computing: XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true; "
+    "let XLA overlap it with compute: XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true; "
     "or send less"
 )
 

@@ -52,11 +52,9 @@ class Longest:
         """'one all-gather of 2.1 GB (bfloat16) takes 441.5 ms, 44.7 % of the window; …'."""
         of = f" of {format_bytes(self.size)}" if self.size else ""
         of += f" ({self.dtype})" if self.dtype else ""
-        same = f"; as long on all {self.ranks} ranks: the link" if self.ranks > 1 else ""
+        same = f"; as long on all {self.ranks} ranks, so the link is slow" if self.ranks > 1 else ""
         if self.waits_ns:
-            same = (
-                f"; {self.waits_for} begins it {format_ns(self.waits_ns)} later: it waits for that"
-            )
+            same = f"; {self.waits_for} begins it {format_ns(self.waits_ns)} later, so it waits"
         unknown = "" if self.size or self.waits_ns else "; its bytes were not recorded"
         return (
             f"one {self.name}{of} takes {format_ns(self.ns)}, {format_pct(self.pct)} of the "

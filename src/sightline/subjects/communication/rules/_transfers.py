@@ -94,7 +94,7 @@ def describe_waiting(run: Run) -> str | None:
     least, took = format_ns(round(row["at_pace"])), format_ns(round(row["took"]))
     if row["known"]:
         return (
-            f"at the pace of the fastest of like ones they would take {least} of {took}: the rest "
+            f"at the pace of the fastest of their kind they would take {least} of {took}: the rest "
             "is waiting for other ranks, or for their traffic"
         )
     return (

@@ -94,7 +94,7 @@ def _say_hang(row: dict[str, Any], blamed: list[int], dumped: set[int]) -> str:
     )
     if row["place"]:
         said += f", at {row['place']}"
-    return said + (f"; {others} more are kept from it by others." if others else ".")
+    return said + (f"; others hold up {others} more." if others else ".")
 
 
 def _say_last(run: Run, rank: int, *, here: bool) -> str:
@@ -102,7 +102,7 @@ def _say_last(run: Run, rank: int, *, here: bool) -> str:
         return f"rank {rank} has no dump"
     own = run.table("flight_records").filter(pl.col("rank") == rank).sort("created_ns", "record")
     if own.is_empty():
-        return f"rank {rank} waits in nothing: its dump holds no open record"
+        return f"rank {rank} is in no collective: its dump holds no open record"
     last = own.row(-1, named=True)
     return (
         f"rank {rank} asked last for {last['op']} number {last['sequence']} of {name_group(last)}"

@@ -133,15 +133,15 @@ def check(run: Run) -> Iterator[Finding]:
         cause = "on one stream, communication and compute run one after the other"
     if rate and rate.left is not None:
         fix = (
-            "find out which way the data takes (NCCL_DEBUG=INFO names it: P2P, SHM or NET; "
+            "find out which path the data takes (NCCL_DEBUG=INFO names it: P2P, SHM or NET; "
             f"nvidia-smi topo -m shows the links); then {fix}"
         )
         cause = "the transfers are far slower than the links between these GPUs"
     if not matched and (waiting := describe_waiting(run)):
         evidence.append(waiting)
         fix = (
-            "open the recordings of all ranks together: most of this may be waiting for ranks that "
-            f"come late, which must be made faster first; for the transfers, {fix}"
+            "open the recordings of all ranks together: most of this may be waiting for late "
+            f"ranks, which must be made faster first; for the transfers, {fix}"
         )
         cause = "this rank arrives before others, or the transfers are slow: one rank cannot tell"
     longest = find_longest_collective(run)
@@ -301,8 +301,8 @@ def _explain(own: pl.DataFrame, others: pl.DataFrame, count: int) -> str:
     if more_idle <= more_compute:
         return "more compute runs there, so balance the work"
     if count == 1:
-        return "its GPU idles more, so it is the host there, not the kernels"
-    return "their GPUs idle more, so it is the host there, not the kernels"
+        return "its GPU idles more, so the host is slow there, not the kernels"
+    return "their GPUs idle more, so the host is slow there, not the kernels"
 
 
 def _find_range(rows: pl.DataFrame, column: str) -> str:

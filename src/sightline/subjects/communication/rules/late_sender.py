@@ -86,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield abstain(
             RULE,
             "ranks seem to wait for messages, but nothing compares the clocks of their recordings: "
-            "eight barriers or allreduces of all ranks in the recordings would tell",
+            "eight barriers or allreduces of all ranks would allow it",
         )
 
 

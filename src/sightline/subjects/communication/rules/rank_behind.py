@@ -92,6 +92,6 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         severity="critical" if is_gone else "warning",
         confidence="high" if is_gone and first["state"] == "dead" else "low",
-        method="counts of one answer of RAS: no time is measured",
+        method="counts from one RAS query: no time is measured",
         states_limit=True,
     )

@@ -98,8 +98,8 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Advice(
             fix=f"look at the link between {name_ranks(worst['link'])} (nvidia-smi topo -m, "
-            "nvidia-smi nvlink -s, ibstat; NCCL_DEBUG=INFO names the transport), or place "
-            "these ranks where it is whole",
+            "nvidia-smi nvlink -s, ibstat; NCCL_DEBUG=INFO names the transport), or place these "
+            "ranks on other links",
             verify="sightline ranks AFTER: no slow link",
             cause="the recording shows which link is slow, not what slows it",
             sources=("NVIDIA/nccl-tests: bus bandwidth", "Lin et al. (2025)"),

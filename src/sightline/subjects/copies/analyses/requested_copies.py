@@ -21,7 +21,7 @@ ANALYSIS = Analysis(
         number("failed", "calls that did not"),
         size("bytes", "sum of the sizes of those that succeeded"),
         size("median_bytes", "median size"),
-        duration("call_ns", "all calls together: of one that waits the copy's own time is in it"),
+        duration("call_ns", "all calls together; a blocking call includes the copy itself"),
     ),
     needs=("requests", "host_ops"),
 )

@@ -44,7 +44,7 @@ from sightline.replay.gains import sum_windows
 from sightline.replay.replay import remove_ops
 from sightline.subjects.copies.buffers import list_copied_back
 
-RULE = Rule("buffer-copied-back", "Buffers filled and copied back in each turn")
+RULE = Rule("buffer-copied-back", "Buffers filled and copied back each iteration")
 _DEVICE = ["rank", "device_id"]
 _LENGTH = pl.col("end_ns") - pl.col("start_ns")
 
@@ -62,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
         run,
         RULE,
         "Buffers are filled that are overwritten, and results are copied back to where the next "
-        f"turn reads them: {format_pct(100 * cost / sum_windows(run))} of the window.",
+        f"iteration reads them: {format_pct(100 * cost / sum_windows(run))} of the window.",
         Loss(
             cost_ns=cost,
             bound_ns=find_largest(moves.group_by(_DEVICE).agg(pl.col("ns").sum()), "ns"),
@@ -80,15 +80,15 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "swap the two buffers after each turn instead of copying back, and drop the fill "
-                "where the kernel writes every element",
-                pytorch="write into the other of two tensors in turn (out=...), and torch.empty "
+                "swap the two buffers after each iteration instead of copying back, and drop the "
+                "fill where the kernel writes every element",
+                pytorch="write into two tensors alternately (out=...), and torch.empty "
                 "where everything is overwritten",
-                native="swap the two pointers after each turn instead of copying back, and drop "
-                "the memset where the kernel writes every element",
+                native="swap the two pointers after each iteration instead of copying back, and "
+                "drop the memset where the kernel writes every element",
             ),
             verify="sightline stats breakdown AFTER: exposed_copy_pct under 5",
-            cause="a turn reads one buffer, writes another and copies it back",
+            cause="each iteration reads one buffer, writes another and copies it back",
             sources=("CUDA C++ Best Practices Guide: Memory Optimizations",),
         ),
         confidence="medium",

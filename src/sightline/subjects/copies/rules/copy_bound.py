@@ -51,8 +51,8 @@ def check(run: Run) -> Iterator[Finding]:
             RULE,
             "Copies whose direction was not recorded are exposed for",
             cause="data is copied while nothing computes",
-            fix="see which way they go (the program's own calls say it), then avoid them, or "
-            "overlap them with compute on a second stream",
+            fix="see which direction they have (the program's own calls show it), then avoid "
+            "them, or overlap them with compute on a second stream",
             sources=sources,
             title="Exposed copies of unknown direction",
         )

@@ -58,8 +58,9 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         line = (
             f"{format_several(trips.number, 'copy', 'copies')} of {format_bytes(trips.out_bytes)} "
-            f"{'comes' if trips.number == 1 else 'come'} back as {format_bytes(trips.back_bytes)} "
-            f"before the next kernel: {format_ns(trips.ns)} there and back"
+            f"{'comes' if trips.number == 1 else 'come'} back as "
+            f"{format_bytes(trips.back_bytes)} before the next kernel: {format_ns(trips.ns)} for "
+            "the round trip"
         )
         yield replace(found, evidence=(line, *found.evidence), fix=f"{_KEEP}{found.fix}")
 
@@ -70,22 +71,22 @@ def _find(run: Run) -> Iterator[Finding]:
         RULE,
         "Device-to-host copies are exposed for",
         cause="the step copies results to the host, and the GPU waits for the copies",
-        fix_pinned="read back less and later, on a second stream while the next part is computed; "
-        "reduce on the GPU first",
+        fix_pinned="copy less to the host, and later, on a second stream while the next part is "
+        "computed; reduce on the GPU first",
         fix=choose_fix(
             run,
-            "read back less and later, into pinned memory on a second stream; reduce on the GPU "
-            "first",
-            pytorch="read back less and later: copy to pinned memory with non_blocking=True on a "
-            "side stream, once per several steps; reduce on the GPU first",
+            "copy less to the host, and later, into pinned memory on a second stream; reduce on "
+            "the GPU first",
+            pytorch="copy less to the host, and later: copy to pinned memory with "
+            "non_blocking=True on a side stream, once per several steps; reduce on the GPU first",
             openacc="keep arrays on the device (acc data around the loop), and update only what "
             "the host reads (acc update self)",
-            native="read back less and later: cudaMemcpyAsync to pinned memory on a second "
+            native="copy less to the host, and later: cudaMemcpyAsync to pinned memory on a second "
             "stream, once per several steps; reduce on the GPU first",
             openmp="keep arrays on the device (target data around the loop), and update only what "
             "the host reads (target update from)",
-            jax="read back less and later: copy_to_host_async() where the result is known, and "
-            "reduce on the GPU first",
+            jax="copy less to the host, and later: copy_to_host_async() where the result is "
+            "known, and reduce on the GPU first",
         ),
         sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
     )

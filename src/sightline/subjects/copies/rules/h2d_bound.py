@@ -48,27 +48,27 @@ def check(run: Run) -> Iterator[Finding]:
         "Host-to-device copies are exposed for",
         sent_ahead=True,
         cause="the GPU needs the data before it can continue, and no kernel overlaps the copies",
-        fix_pinned="keep the data on the GPU; else copy the next part ahead on a second stream, "
-        "while this one is worked on",
+        fix_pinned="keep the data on the GPU; else prefetch the next part on a second stream, "
+        "while this one is processed",
         fix=choose_fix(
             run,
-            "keep the data on the GPU; else copy the next part ahead, from pinned memory on a "
+            "keep the data on the GPU; else prefetch the next part, from pinned memory on a "
             "second stream",
-            training="keep the data (weights, caches) on the GPU; else copy the next batch ahead "
+            training="keep the data (weights, caches) on the GPU; else prefetch the next batch "
             "from pinned memory on a side stream: pin_memory=True, .to(device, non_blocking=True)",
-            pytorch="keep the data (weights, caches) on the GPU; else copy the next inputs ahead "
+            pytorch="keep the data (weights, caches) on the GPU; else prefetch the next inputs "
             "from pinned memory on a side stream: .pin_memory(), .to(device, non_blocking=True)",
             openacc="keep arrays on the device: acc data, or acc enter data, around the loop",
-            kokkos="keep Views on the device; else deep_copy the next part ahead from a pinned "
-            "View (SharedHostPinnedSpace) on another execution space instance",
-            julia="keep arrays on the GPU (CuArray); else copy the next part ahead from pinned "
+            kokkos="keep Views on the device; else prefetch the next part by deep_copy from a "
+            "pinned View (SharedHostPinnedSpace) on another execution space instance",
+            julia="keep arrays on the GPU (CuArray); else prefetch the next part from pinned "
             "memory (CUDA.pin) in a task of its own",
-            native="keep the data on the GPU; else copy the next part ahead from pinned memory "
+            native="keep the data on the GPU; else prefetch the next part from pinned memory "
             "(cudaHostAlloc) on a second stream: cudaMemcpyAsync",
             openmp="keep arrays on the device: target data, or target enter data, around the loop",
             jax="keep the data on the GPU; else jax.device_put the next batch while this one runs",
-            vllm="keep the weights on the GPU: no --cpu-offload-gb, or fewer of them",
-            sglang="keep the weights on the GPU: no --cpu-offload-gb, or fewer of them",
+            vllm="keep the weights on the GPU: no --cpu-offload-gb, or a smaller value",
+            sglang="keep the weights on the GPU: no --cpu-offload-gb, or a smaller value",
         ),
         sources=("CUDA C++ Best Practices Guide: Data Transfer Between Host and Device",),
     )

@@ -48,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
         RULE,
         "Small copies and the gaps between them take",
         cause="launching each small copy takes longer than the copy",
-        fix="gather what is small in one buffer and copy it once; keep constants and indices on "
+        fix="pack small data into one buffer and copy it once; keep constants and indices on "
         "the GPU",
         sources=("CUDA C++ Best Practices Guide: batch many small transfers into one",),
         with_host=True,

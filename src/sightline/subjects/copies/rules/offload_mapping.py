@@ -136,8 +136,8 @@ def check(run: Run) -> Iterator[Finding]:
                     "loop, and acc update for what the host reads in between",
                 ),
                 verify=f"sightline stats breakdown AFTER: exposed_copy_pct under {NOTABLE_PCT:.0f}",
-                cause="each region maps what it uses and gives it up again; from pageable memory "
-                "the runtime fills and empties a buffer of its own",
+                cause="each region maps its arrays and unmaps them again; for pageable memory "
+                "the runtime stages the copies through its own buffer",
                 sources=(
                     "OpenMP 5.2, target data constructs; OpenACC 3.3, data environment",
                     "NVIDIA HPC Compilers User's Guide: Staging",

@@ -49,10 +49,10 @@ def check(run: Run) -> Iterator[Finding]:
         "host",
         fix=choose_fix(
             run,
-            "pin the host's memory, then copy ahead on a second stream",
-            training="pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(); then copy "
-            "ahead with non_blocking=True on a side stream",
-            pytorch="pin the memory: tensor.pin_memory(); then copy ahead with non_blocking=True "
+            "pin the host's memory, then prefetch on a second stream",
+            training="pin the memory: DataLoader(pin_memory=True), tensor.pin_memory(); then "
+            "prefetch with non_blocking=True on a side stream",
+            pytorch="pin the memory: tensor.pin_memory(); then prefetch with non_blocking=True "
             "on a side stream",
             openacc="pin the memory (nvc -gpu=mem:separate:pinnedalloc), or keep arrays on the "
             "device around the loop (acc data)",

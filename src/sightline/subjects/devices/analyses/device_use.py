@@ -43,7 +43,7 @@ ANALYSIS = Analysis(
         RANK,
         number("device_id", "device", required=True),
         text("name", "the device's name"),
-        duration("sampled_ns", "for how long its use is known"),
+        duration("sampled_ns", "for how long its utilization is known"),
         real("utilization_pct", "nvidia-smi's utilization: time with any kernel running", "%"),
         real("sm_active_pct", "share of SMs with a warp", "%"),
         text("pipe", "the busiest pipe"),
@@ -51,15 +51,15 @@ ANALYSIS = Analysis(
         real("dram_active_pct", "share of cycles in which the memory's bus transferred", "%"),
         real("memory_used", "the most memory in use", "bytes"),
         real("clock_mhz", "mean SM clock", "MHz"),
-        duration("measured_ns", "for how long the meter counted"),
+        duration("measured_ns", "for how long its energy was measured"),
         real("energy_j", "best value", "J"),
         real("low_j", "at least", "J"),
         real("high_j", "at most", "J"),
         real("power_w", "energy over the time that was measured", "W"),
-        real("idle_power_w", "the same of idle stretches, two readings away from any work", "W"),
+        real("idle_power_w", "the same for idle stretches, two readings away from any work", "W"),
         pct("idle_pct", "share of the sampled time in which it was idle"),
         pct("power_limited_pct", "share in which the power limit lowered clocks"),
-        pct("heat_limited_pct", "share in which heat, or the hardware's slowdown, did"),
+        pct("heat_limited_pct", "share in which heat, or the hardware's slowdown, lowered them"),
         real("temperature_start_c", "temperature at the beginning", "C"),
         real("temperature_end_c", "temperature at the end", "C"),
         real(
@@ -69,7 +69,7 @@ ANALYSIS = Analysis(
         ),
     ),
     needs=("counters",),
-    notes=("No reading is never zero: what was not sampled is null.",),
+    notes=("A missing reading is null, never zero.",),
 )
 _SECOND = 1_000_000_000
 _LEAST_SAMPLES = 6  # a slope of fewer is one of whole degrees

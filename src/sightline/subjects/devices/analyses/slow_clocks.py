@@ -46,7 +46,7 @@ ANALYSIS = Analysis(
         real("best_mhz", "clock that it is compared with", "MHz"),
         number("reasons", "clock event reasons of NVML at that time, bits"),
         text("cause", "power-capped, thermal or clock-throttled", required=True),
-        duration("lost_ns", "what it took longer, if it is limited by the clock"),
+        duration("lost_ns", "extra time it took, if it is limited by the clock"),
     ),
     needs=("device_ops", "counters"),
     notes=("Kernels limited by memory lose less: lost_ns is an upper bound.",),

@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *(write_use(row) for row in found[:5]),
-                "how much of the work is matrix products, counters do not show",
+                "counters do not show how much of the work is matrix products",
             ],
             where={
                 "ranks": sorted({row["rank"] for row in found}),
@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
             },
         ),
         Advice(
-            fix="16-bit inputs (autocast), or TF32; what runs shows a recording:  sightline run "
+            fix="16-bit inputs (autocast), or TF32; to see what runs, record it:  sightline run "
             "-- COMMAND, or  sightline attach PID",
             verify="sightline stats device_use AFTER: the tensor pipe above 0 %",
             cause="matrix products in fp32 without TF32, or work that has none",

@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not found:
         return
     first, memory, pipe, share = found[0]
-    what = "DRAM" if first[DRAM] is not None else "the memory, as nvidia-smi has it,"
+    what = "DRAM" if first[DRAM] is not None else "the memory, as nvidia-smi shows it,"
     yield build_finding(
         RULE,
         f"{format_several(len(found), 'GPU')} busy with {what} at {memory:.0f} %, and the busiest "
@@ -67,7 +67,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(
             [
                 *(write_use(row) for row, *_ in found[:5]),
-                "how many of the bytes were needed, counters do not show",
+                "counters do not show how many of the bytes were needed",
             ],
             where={
                 "ranks": sorted({row["rank"] for row, *_ in found}),
@@ -76,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         Advice(
             fix="fewer bytes for the same work: fused elementwise kernels, 16-bit or 8-bit types, "
-            "larger batches; which kernels they are shows a recording:  sightline run -- COMMAND",
+            "larger batches; to see which kernels they are, record it:  sightline run -- COMMAND",
             verify="sightline stats device_use AFTER: the same work in less time",
             cause="operations wait for their bytes while the compute units are free",
             sources=("NVIDIA DCGM User Guide: Memory Activity", "Nsight Compute: Speed Of Light"),

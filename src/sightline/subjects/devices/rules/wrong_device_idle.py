@@ -72,8 +72,8 @@ def _make_finding(run: Run, shared: pl.DataFrame, lost: int, pct: float, idle: s
     return make_finding(
         run,
         RULE,
-        f"Processes run at once on device {worst['device_id']} for {format_pct(pct)} of the window "
-        f"more than if they were spread, while {idle} has no work.",
+        f"Processes share device {worst['device_id']}, which takes {format_pct(pct)} of the "
+        f"window more than if they were spread out, while {idle} has no work.",
         Loss(cost_ns=lost, bound_ns=lost),
         Evidence(
             [
@@ -141,7 +141,8 @@ def _count_processes(run: Run, ops: pl.DataFrame) -> Iterator[Finding]:
         yield abstain(
             RULE,
             "several ranks use the device of the same number, and one has nothing to do; "
-            "whether they are on one machine is not kept: compare hosts (--keep-identity)",
+            "the recording does not keep whether they are on one machine: compare hosts "
+            "(--keep-identity)",
         )
 
 

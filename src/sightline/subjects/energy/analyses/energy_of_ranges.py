@@ -43,7 +43,7 @@ ANALYSIS = Analysis(
     needs=("counters", "host_ops"),
     notes=(
         "Ranges inside others are counted in both: rows must not be added.",
-        "Joules are the device's while the range was open, whoever used them.",
+        "Joules are those of the whole device while the range was open, whatever used them.",
     ),
 )
 

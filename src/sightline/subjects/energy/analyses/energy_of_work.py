@@ -41,7 +41,7 @@ ANALYSIS = Analysis(
         real("power_limit_w", "the power limit in force; null where it was not sampled", "W"),
         real("level_mhz", "SM clock, to the nearest 100 MHz", "MHz"),
         text("pipe", "the busiest pipe of the device, whose active cycles are the work"),
-        duration("duration_ns", "busy and measured for so long"),
+        duration("duration_ns", "for how long it was busy and measured"),
         real("clock_mhz", "mean SM clock", "MHz"),
         real("work_tcycles", "cycles of an SM with the pipe active", "10¹² cycles"),
         real("work_per_s", "work over time", "10⁹ cycles/s"),

@@ -56,7 +56,8 @@ ANALYSIS = Analysis(
     ),
     notes=(
         "Bounds of a sum are the sums of the bounds.",
-        "GPUs' joules are their boards'; hosts' those of RAPL: neither is what the plug delivers.",
+        "Joules of GPUs are those of their boards, joules of hosts those of RAPL: neither is the "
+        "power drawn at the plug.",
     ),
 )
 
@@ -90,7 +91,9 @@ def _read_amount(name: str, value: str) -> float | None:
     except ValueError:
         number = -1.0
     if not isfinite(number) or number <= 0:
-        raise RequestError(f"{value!r} is not a value for {name}", why="it takes a number above 0")
+        raise RequestError(
+            f"{value!r} is not a value for {name}", why="it must be a number above 0"
+        )
     return number
 
 

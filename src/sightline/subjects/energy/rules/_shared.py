@@ -67,7 +67,7 @@ def write_share(run: Run, joules: float) -> str:
 def write_bounds(stretches: pl.DataFrame) -> str:
     """Between which bounds the joules of stretches lie."""
     low, high = (float(stretches.get_column(name).sum()) for name in ("low_j", "high_j"))
-    return f"between {format_joules(low)} and {format_joules(high)}, as far as the sensor is right"
+    return f"between {format_joules(low)} and {format_joules(high)}, if the sensor is accurate"
 
 
 def name_gpus(rows: pl.DataFrame) -> str:

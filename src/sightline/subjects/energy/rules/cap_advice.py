@@ -86,14 +86,14 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         f"{100 * gain / cost:.0f} % less, and {_write_slowdown(longer)}.",
         show_stretches(rows.filter(pl.col("state") == BUSY), list_evidence(choices, "W")),
         Advice(
-            fix=f"nvidia-smi -pl {best:.0f}, where it matters less how long the work takes",
+            fix=f"nvidia-smi -pl {best:.0f}, if the longer run time is acceptable",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
-            cause="near its highest clock a GPU takes more energy for each instruction",
+            cause="near its highest clock a GPU uses more energy per instruction",
             sources=("Zeus, NSDI 2023", "NVML API Reference: power management limit"),
         ),
         price=price_energy(run, cost, gain),
-        method="the recorded work at the recorded limit that took least, by the meter's bounds "
-        "that favor it least",
+        method="the recorded work at the recorded limit that took least, by the least favorable "
+        "bounds of the measurement",
         confidence=rate_confidence(choices),
     )
 

@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
             idle, [*describe_devices(idle), write_bounds(idle), *_describe_parking(run, held)]
         ),
         Advice(
-            fix="end what holds memory and does nothing, give the GPUs back to the scheduler, or "
+            fix="end what holds memory and does nothing, return the GPUs to the scheduler, or "
             "let it power their nodes down",
             verify="sightline stats energy_of_states AFTER: less energy in 'idle'",
             cause="memory is held by processes that do nothing" if held.height else "no work",

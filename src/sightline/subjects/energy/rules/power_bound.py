@@ -81,8 +81,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"{write_share(run, cost)}.",
         show_stretches(found, [*_describe_clocks(busy), write_bounds(found)]),
         Advice(
-            fix="raise the limit where time matters (nvidia-smi -pl); where energy does, leave it: "
-            "lower clocks take less for the same work",
+            fix="raise the limit where time matters (nvidia-smi -pl); where energy matters, "
+            "leave it: lower clocks use less energy for the same work",
             verify="sightline stats energy_of_work AFTER: power_limited_pct",
             cause="the GPUs draw as much power as their limit allows",
             sources=("NVML API Reference: nvmlClocksEventReasonSwPowerCap",),

@@ -106,11 +106,11 @@ def _make_finding(run: Run, choices: list[Choice], gain: float) -> Finding:
         Advice(
             fix=f"nvidia-smi -lgc {best:.0f}, if nothing waits for the end of each burst",
             verify="sightline stats energy_of_work AFTER: j_per_tcycle",
-            cause="the last part of the clock costs the most energy",
+            cause="the highest clocks cost the most energy",
             sources=("NVML API Reference: nvmlDeviceSetGpuLockedClocks",),
         ),
         price=price_energy(run, cost, gain),
-        method="the recorded work at the recorded clock that took least, by the meter's bounds "
-        "that favor it least; idle power is left out",
+        method="the recorded work at the recorded clock that took least, by the least favorable "
+        "bounds of the measurement; idle power is left out",
         confidence=rate_confidence(choices),
     )

@@ -37,8 +37,8 @@ ANALYSIS = Analysis(
     notes=(
         "Ranges are annotations (record_function, NVTX, roctx) and marked steps; the number of a "
         "step is left out of its name here.",
-        "A range gets what was launched in it on its own thread; backward work that autograd "
-        "launches from another thread is not in it.",
+        "A range gets what was launched in it on its own thread, but not backward work that "
+        "autograd launches from another thread.",
         "A range also counts for the ranges around it: rows of different depth overlap.",
         "Of ranges that overlap without one holding the other, each has what was launched in it.",
     ),

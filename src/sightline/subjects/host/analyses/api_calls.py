@@ -25,7 +25,7 @@ ANALYSIS = Analysis(
         text("purpose", "launch, copy, wait, allocate, communicate or other", required=True),
         number("calls", "how many"),
         number("failed", "of these, the ones that did not return 0; null where it is not recorded"),
-        real("calls_per_s", "calls in a second of the window"),
+        real("calls_per_s", "calls per second of the window"),
         duration("total_ns", "all calls together"),
         duration("own_ns", "the same without calls of these layers inside them"),
         pct("window_pct", "own_ns, % of the time from the rank's first call to its last one's end"),
@@ -34,7 +34,7 @@ ANALYSIS = Analysis(
     ),
     needs=("host_ops",),
     notes=(
-        "Several threads call at once: their shares add up to more than 100 % then.",
+        "Where several threads call at once, their shares add up to more than 100 %.",
         "A launch that takes long waits for room in the GPU's queue.",
     ),
 )

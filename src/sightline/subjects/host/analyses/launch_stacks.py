@@ -25,8 +25,8 @@ ANALYSIS = Analysis(
     ),
     needs=("device_ops", "host_ops", "cpu_samples"),
     notes=(
-        "Of short calls few are sampled themselves: what the thread did just before or after is "
-        "taken for where it launched, which is right on the whole and not for each launch.",
+        "Few short calls are sampled themselves: the nearest sample of the thread stands for the "
+        "launch, which is right on average but not for each launch.",
     ),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Calls of CUDA or HIP failed: what was recorded is not the program that is meant.
+"""Calls of CUDA or HIP failed: the recording does not show the program as intended.
 
 Symptom
     Kernels that take no time or are not there at all, results that are wrong, calls that take
@@ -105,11 +105,12 @@ def check(run: Run) -> Iterator[Finding]:
     yield build_finding(
         RULE,
         f"{format_several(count, 'call')} failed, the first of them {first['name']} with "
-        f"{name_error(first['return_value'])}: what was recorded is not the program that is meant.",
+        f"{name_error(first['return_value'])}: the recording does not show the program as "
+        "intended.",
         Evidence(_list_calls(failed)),
         Advice(
             fix=f"{precise}; {look}" if precise else look,
-            verify="sightline findings AFTER: this is gone",
+            verify="sightline findings AFTER: this finding is gone",
             sources=("CUDA Runtime API, cudaError",),
         ),
         severity="warning",
@@ -153,13 +154,13 @@ def _remark_on_trials(failed: pl.DataFrame, count: int, launched: int) -> Findin
     return build_finding(
         RULE,
         f"{format_count(count)} of {format_several(launched, 'launch', 'launches')} asked for more "
-        "registers or threads than fit, and did nothing; the program went on. A library that tunes "
-        "itself tries such shapes.",
+        "registers or threads than fit, and did nothing; the program continued. A library that "
+        "tunes itself tries such shapes.",
         Evidence(_list_calls(failed)),
         Advice(
             fix="where a library tunes itself, keep what it found between runs (QUDA: "
             f"QUDA_RESOURCE_PATH), and record with it there; else {_PRECISE[_TOO_LARGE]}",
-            verify="sightline findings AFTER: this is gone",
+            verify="sightline findings AFTER: this finding is gone",
             sources=("CUDA Runtime API, cudaErrorLaunchOutOfResources", "lattice/quda: tuning"),
         ),
         title="Launches that do not fit were tried",
@@ -173,13 +174,14 @@ def _remark_on_frees(failed: pl.DataFrame, count: int) -> Finding:
     names = failed.get_column("name").unique(maintain_order=True).to_list()
     return build_finding(
         RULE,
-        f"{format_several(count, 'call')} of {' and '.join(names)} failed: what was to be freed is "
-        "not a pointer to the GPU's memory. That memory stays taken; what ran is not in doubt.",
+        f"{format_several(count, 'call')} of {' and '.join(names)} failed: the freed pointer "
+        "does not point to GPU memory. That memory stays allocated; the other results are not "
+        "affected.",
         Evidence(_list_calls(failed)),
         Advice(
-            fix="free each pointer once, by the call that belongs to what made it (cudaFree for "
-            "cudaMalloc, cudaFreeHost for pinned memory, free for malloc)",
-            verify="sightline findings AFTER: this is gone",
+            fix="free each pointer once, with the counterpart of the call that allocated it "
+            "(cudaFree for cudaMalloc, cudaFreeHost for pinned memory, free for malloc)",
+            verify="sightline findings AFTER: this finding is gone",
             sources=("CUDA Runtime API, cudaFree",),
         ),
         title="Freed pointers that are not GPU memory",

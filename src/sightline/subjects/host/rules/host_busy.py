@@ -52,7 +52,7 @@ BUSY_PCT = 80.0
 # Shorter than this the first calls show, which make thread pools, buffers and oneDNN's kernels:
 # milliseconds each (ours).
 _SHORT_NS = 100_000_000
-_WARM_UP = "record several passes after a warm-up, as these are first calls, too; then "
+_WARM_UP = "record several passes after a warm-up, since these include first calls; then "
 _FIX = (
     "a GPU; bfloat16 where the CPU has instructions for it; channels_last for convolutions; "
     "OMP_NUM_THREADS at the number of cores"

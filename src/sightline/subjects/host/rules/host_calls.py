@@ -63,7 +63,7 @@ from sightline.timeline.host_ranges import IN_API
 from sightline.timeline.sampled_functions import count_functions, sort_samples
 from sightline.timeline.system_calls import FILES, find_main_call
 
-RULE = Rule("host-calls", "Calls that hold the host")
+RULE = Rule("host-calls", "Calls that block the host")
 
 _LEAST = 10
 _SET_UP_NS = 100_000_000
@@ -72,8 +72,8 @@ _MOST_PCT = 50.0
 _LONG_NS = 1_000_000
 _NEARLY_ALL = 0.8
 _WORK = (
-    "record the GPU's work (nsys profile --trace=cuda): its kernels are what takes the time, and "
-    "what to look at first; leaving the waits out gains nothing by itself"
+    "record the GPU's work (nsys profile --trace=cuda): its kernels take the time, so look at "
+    "them first; removing the waits alone gains nothing"
 )
 _READ_AHEAD = (
     "read in parts, the next one while the GPU copies and computes the one before (a second "
@@ -85,8 +85,8 @@ _NEXT = "record the GPU's work, too (nsys profile --trace=cuda), to see what it 
 _LEAST_SAMPLES = 10  # ours: of fewer a share of half says nothing
 _WIDTH = 48
 _SHORTEN = (
-    "shorten {} (all cores, -O3, a library's routine), do it on the GPU, or leave it out of what "
-    "is timed where it only checks"
+    "shorten {} (all cores, -O3, a library's routine), do it on the GPU, or exclude it from the "
+    "timed part if it only checks results"
 )
 
 
@@ -210,7 +210,7 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
         Advice(
             fix=_WORK if busy else _advise_further(run, deed.name),
             verify="sightline stats api_calls AFTER: total_ns of these calls",
-            cause="the GPU works that long, as it seems: waiting itself costs microseconds"
+            cause="the GPU probably works that long: waiting itself costs microseconds"
             if busy
             else deed.cause,
             sources=("CUDA Runtime API: API synchronization behavior",),
@@ -225,7 +225,7 @@ def _report(run: Run, deed: _Deed, calls: pl.DataFrame) -> Iterator[Finding]:
         severity=grade_severity(pct),
         confidence="low",
         title="The host waits for the GPU's work" if busy else deed.title,
-        method="bound: the time that these calls hold the thread, but for one of each",
+        method="bound: the time that these calls block the thread, except one of each",
         states_limit=deed.name == "wait" and pct >= _MOST_PCT,
     )
 
@@ -268,8 +268,8 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
     deed = f": it runs {busiest.name}" if busiest else deed
     yield build_finding(
         RULE,
-        f"The host calls nothing of the GPU's for {format_ns(row['gap'])} in a row, "
-        f"{format_pct(pct)} of the time between its first call and its last one{deed}.",
+        f"The host makes no GPU call for {format_ns(row['gap'])} in a row, {format_pct(pct)} of "
+        f"the time between its first call and its last one{deed}.",
         Evidence(
             evidence,
             rows=[{"rank": row["rank"], "start_ns": row["since"], "end_ns": row["start_ns"]}],
@@ -290,7 +290,9 @@ def _report_silence(run: Run, calls: pl.DataFrame) -> Iterator[Finding]:
         price=(make_price(row["gap"], "ns", pct), None),
         severity="warning",
         confidence="high",
-        title="The host reads or writes files" if is_file else "The host calls nothing for long",
+        title="The host reads or writes files"
+        if is_file
+        else "The host makes no GPU call for long",
         states_limit=pct >= _MOST_PCT,
     )
 
@@ -329,7 +331,7 @@ def _advise(run: Run, deed: str) -> str:
         return choose_fix(
             run,
             "allocate once before the loop, and reuse it",
-            native="allocate once before the loop, or from a pool in order of the stream "
+            native="allocate once before the loop, or from a stream-ordered pool "
             "(cudaMallocAsync, cudaFreeAsync)",
         )
     if deed == "copy":

@@ -61,8 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
         _say(run, share, late),
         [*late.lines, *list_names(share.segments)] if late else list_names(share.segments),
         Advice(
-            fix="see who comes late, and why, in the recordings of all ranks; then overlap the "
-            "collectives with the backward pass, as DistributedDataParallel does",
+            fix="find the late rank, and why it is late, in the recordings of all ranks; then "
+            "overlap the collectives with the backward pass, as DistributedDataParallel does",
             verify="sightline stats host_breakdown AFTER: window_pct of communication",
             sources=("TraceLens: exposed communication above 5 %",),
         ),

@@ -88,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     freed, lines = _measure_freed(run), list_names(share.segments)
     if cost := sum_column(freed, "ns"):
-        lines.append(f"{format_ns(cost)} after them, in which the memory of older ones goes back")
+        lines.append(f"{format_ns(cost)} after them, freeing the memory of older ones")
         copied = share.segments.select("rank", ns="own_ns")
         each = pl.concat([copied, freed.select("rank", "ns")]).group_by("rank").sum()
         share = replace(

@@ -124,7 +124,10 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _hide_behind_device(found: Finding) -> Finding:
     """Of a program whose GPU was not recorded: the host's work may hide behind the GPU's."""
-    line = "it launches work on a GPU that was not recorded: if that takes longer, nothing is lost"
+    line = (
+        "it launches work on a GPU that was not recorded: if the GPU takes longer, this costs "
+        "nothing"
+    )
     return replace(found, severity="info", gain=None, method=None, evidence=(*found.evidence, line))
 
 

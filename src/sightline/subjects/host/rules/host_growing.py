@@ -99,8 +99,8 @@ def check(run: Run) -> Iterator[Finding]:
         [f"from {format_ns(row['first_ns'])} to {format_ns(row['last_ns'])} a step, over "
          f"{row['steps']} steps"],
         Advice(
-            fix="detach() what is carried from step to step, .item() what is only summed up, and "
-            "no retain_graph=True",
+            fix="detach() tensors carried from step to step, use .item() for values that are "
+"only summed, and avoid retain_graph=True",
             verify="sightline stats steps AFTER: all as long as the first",
         ),
         confidence="medium",

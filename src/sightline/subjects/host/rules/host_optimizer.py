@@ -109,7 +109,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _describe_outliers(outliers: pl.DataFrame) -> list[str]:
     return [
-        f"not in it: {format_ns(ns)} in one call of {name}, which takes {format_ns(int(usual))} as "
-        "a rule: a first use, or a wait for the device"
+        f"not in it: {format_ns(ns)} in one call of {name}, which usually takes "
+        f"{format_ns(int(usual))}: a first use, or a wait for the device"
         for _, name, ns, usual in outliers.rows()
     ]

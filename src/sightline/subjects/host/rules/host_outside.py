@@ -94,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
     first, last = work.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
     longest = max(
         _Outside(_find_silence(calls, (begin, first)), "before its first work on the GPU"),
-        _Outside(_find_silence(calls, (last, end)), "behind its last work on the GPU"),
+        _Outside(_find_silence(calls, (last, end)), "after its last work on the GPU"),
         key=lambda side: side.span[1] - side.span[0],
     )
     ns = longest.span[1] - longest.span[0]
@@ -162,7 +162,7 @@ def _report(run: Run, outside: _Outside, rank: int, thread: int, whole: Span) ->
     return build_finding(
         RULE,
         f"The program runs for {format_ns(ns)} {outside.place}, {format_pct(pct)} of the "
-        "recording. All else here is about the window in which the GPU works.",
+        "recording. All other findings cover the window in which the GPU works.",
         Evidence(
             evidence,
             rows=[{"rank": rank, "start_ns": outside.span[0], "end_ns": outside.span[1]}],
@@ -185,10 +185,10 @@ def _advise(run: Run, call: str | None) -> str:
     if call is not None and re.search(LOADING, call):
         return choose_fix(
             run,
-            "have the next batch ready ahead, on other threads or processes that are kept; record "
-            "several steps behind a warm-up: the first batch starts them",
+            "prepare the next batch ahead, on other threads or processes that persist; record "
+            "several steps after a warm-up: the first batch starts them",
             pytorch="keep the loader's workers (persistent_workers=True), give it more of them and "
-            "a larger prefetch_factor, or make decoding cheaper; record several steps behind a "
+            "a larger prefetch_factor, or make decoding cheaper; record several steps after a "
             "warm-up: the first batch starts the workers",
         )
     if call is not None and re.search(FILES, call):

@@ -64,7 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
     on_waking = (row["queued_pct"] or 0) * (1 - (row["preempted_ratio"] or 0))
     if row["preempted_ratio"] is not None and on_waking >= _SHOWN_PCT:
         lines.append(
-            f"for {format_pct(on_waking)} more it has no CPU when it wakes: for "
+            f"for {format_pct(on_waking)} more it has no CPU when it wakes: "
             f"{format_pct(row['queued_pct'])} in all"
         )
     yield report_blocked(

@@ -81,7 +81,7 @@ def check(run: Run) -> Iterator[Finding]:
     does = f"runs Python and no operator {spent}."
     if not runs:
         does = f"is in no operator {spent}: it runs Python, or waits."
-        lines.append("which of the two, with_stack=True of the profiler records")
+        lines.append("with_stack=True of the profiler records which of the two")
     yield report_share(
         RULE,
         share,
@@ -94,9 +94,9 @@ def check(run: Run) -> Iterator[Finding]:
             else f"if it runs Python: {_FIX};  if it waits, for requests of a server or for a "
             "file, look there",
             verify="sightline stats host_breakdown AFTER: window_pct of Python",
-            cause="the main thread runs Python for long, and no operator"
+            cause="the main thread runs Python for long without an operator"
             if runs
-            else "the main thread is in no operator for long",
+            else "the main thread spends long outside operators",
         ),
         gain_ns=None if runs else 0,
         confidence="medium" if runs else "low",

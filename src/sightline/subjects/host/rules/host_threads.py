@@ -65,9 +65,8 @@ def check(run: Run) -> Iterator[Finding]:
         "its time the main thread has no CPU or waits for the others.",
         [f"ready to run, but no CPU: {format_pct(row['queued_pct'] or 0)}",
          f"asleep: {format_pct(row['asleep_pct'])}",
-         "the gain is the least: the same work on fewer threads; how much of the work is only "
-         f"there because it is split so finely, nothing counts, and up to {format_pct(lost.pct)} "
-         "may go"],
+         "the gain is a lower bound: the same work on fewer threads. No counter shows how much "
+f"of the work exists only because it is split so finely; up to {format_pct(lost.pct)} may go"],
         Advice(
             fix=f"OMP_NUM_THREADS={cpus}, or torch.set_num_threads({cpus})",
             verify="sightline stats step_usage AFTER: queued_pct, and the step's time",

@@ -165,7 +165,7 @@ def _report_waiting(hot: HotStacks, ran: pl.DataFrame, waits: pl.DataFrame) -> F
     return build_finding(
         RULE,
         f"Threads wait for {format_pct(100 * waited / (waited + worked))} of the "
-        f"{_format(waited + worked, hot.unit)} that were taken: most of all in {_name(first)}"
+        f"{_format(waited + worked, hot.unit)} that were taken, mostly in {_name(first)}"
         f"{_name_caller(first)}. The rest, {_format(worked, hot.unit)}, is work.",
         Evidence(lines, rows=_rows(waits)),
         Advice(
@@ -183,18 +183,20 @@ def _report_waiting(hot: HotStacks, ran: pl.DataFrame, waits: pl.DataFrame) -> F
 def _advise(top: dict[str, Any]) -> str:
     if top["layer"] == "python":
         return (
-            "do what it loops over in fewer, larger calls (whole arrays with NumPy, whole "
+            "replace its loop with fewer, larger calls (whole arrays with NumPy, whole "
             "strings), compile it (Numba, Cython), or do it less often"
         )
     if top["own_function"] and re.search(_UNNAMED, top["function"] or "["):
         return (
-            f"look at how often {fit_text(top['own_function'], _WIDTH)} calls it, and with how "
-            "much: call it once for all of it, or keep what it gives back (the library's debug "
+            f"see how often {fit_text(top['own_function'], _WIDTH)} calls it, and with how much "
+            "data: call it once for everything, or keep its result (the library's debug "
             "symbols name its function)"
         )
     if top["line"] is not None:
-        return "look at that line, and at what it reads and in which order"
-    return "see which of its instructions take it:  perf annotate (build with -g to see lines)"
+        return "look at that line, at what it reads, and in which order"
+    return (
+        "see which of its instructions take the time:  perf annotate (build with -g to see lines)"
+    )
 
 
 def _advise_waiting(waits: pl.DataFrame) -> str:
@@ -236,7 +238,7 @@ def _describe_rest(hot: HotStacks) -> Iterator[str]:
     for kind, does in ((WAIT, "threads wait"), (IDLE, "no thread runs")):
         value = sum_column(hot.list_kind(kind), "value")
         if value:
-            yield f"beside it {does} for {_format(value, hot.unit)}"
+            yield f"at the same time {does} for {_format(value, hot.unit)}"
 
 
 def _format(value: int, unit: str) -> str:

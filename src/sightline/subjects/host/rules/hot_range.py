@@ -142,8 +142,8 @@ def _report(names: pl.DataFrame, top: dict[str, Any], window: int) -> Finding:
         does = f"is in {top['name']}{where}"
         times = ", once" if count == 1 else f", nearly all of it in one of {format_count(count)}"
         fix = (
-            "leave out of the measured part what happens once, and record several rounds of what "
-            "repeats"
+            "exclude one-time work from the measured part, and record several repetitions of the "
+            "rest"
         )
     else:
         does = f"is in {top['name']}{where}"

@@ -76,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence([], where={TOO_LITTLE: "the program failed: nothing shows that this recurs"}),
         Advice(
             fix=f"{fix}; then record again",
-            verify="sightline findings AFTER: this is gone",
+            verify="sightline findings AFTER: this finding is gone",
             cause="imports, uploads and first calls are all that a failed run has",
         ),
         severity="warning",
@@ -96,7 +96,7 @@ def _note_end(run: Run, text: str) -> Iterator[Finding]:
         f"{format_several(run.rows('device_ops'), 'GPU operation')} by then, which the other "
         "findings are about.",
         Evidence([]),
-        Advice(fix="fix the error", verify="sightline findings AFTER: this is gone"),
+        Advice(fix="fix the error", verify="sightline findings AFTER: this finding is gone"),
         severity="info",
         confidence="high",
     )

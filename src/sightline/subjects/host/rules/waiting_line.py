@@ -76,11 +76,11 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_ns(first['value'])}, in a call such as sleep, recv or acquire.",
         Evidence(evidence, rows=lines.head(MAX_ROWS).to_dicts()),
         Advice(
-            fix="await what waits there (asyncio.sleep, an asynchronous client), or move it out of "
-            "the loop: await asyncio.to_thread(…)"
+            fix="await the call that waits there (asyncio.sleep, an asynchronous client), or move "
+            "it out of the loop: await asyncio.to_thread(…)"
             if looped
-            else "wait for less, or overlap it: do the next piece of work meanwhile, in a thread "
-            "or a process",
+            else "wait for less, or overlap the wait: do the next piece of work meanwhile, in a "
+            "thread or a process",
             verify="sightline flame AFTER --weight wall_time_ns -o flame.html",
             sources=("Python documentation: Developing with asyncio, Running Blocking Code",),
         ),

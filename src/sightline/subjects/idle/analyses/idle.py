@@ -16,7 +16,7 @@ ANALYSIS = Analysis(
         number("device_id", "device", required=True),
         text("cause", "see `idle_parts`; 'unknown' is always there", required=True),
         number("gaps", "how many gaps it had a part in"),
-        duration("total_ns", "sum of what it took of them"),
+        duration("total_ns", "sum of its parts of these gaps"),
         pct("window_pct", "total_ns, % of the device's window"),
         pct("idle_pct", "total_ns, % of the device's idle time"),
         duration("longest_ns", "the longest part; null where there is none"),

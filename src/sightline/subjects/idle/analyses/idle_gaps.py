@@ -23,7 +23,7 @@ ANALYSIS = Analysis(
         time("start_ns", "end of the last operation before the gap"),
         time("end_ns", "start of the next operation, or the window's end"),
         duration("duration_ns", "length of the gap"),
-        text("cause", "what took most of it: see `idle_parts`", required=True),
+        text("cause", "the cause of most of it: see `idle_parts`", required=True),
         join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),
         join("after_id", "device_ops.device_op_id", "operation that ends the gap"),
         text("after", "its name"),
@@ -33,7 +33,7 @@ ANALYSIS = Analysis(
         join(
             "host_op_id",
             "host_ops.host_op_id",
-            "what the launching thread was in, in the middle of what the cause took",
+            "what the launching thread was in, at the middle of the cause's part",
         ),
         text("host_op", "its name"),
     ),

@@ -58,7 +58,7 @@ ANALYSIS = Analysis(
         number("device_id", "device", required=True),
         time("start_ns", "start of the gap"),
         time("end_ns", "end of the gap"),
-        duration("duration_ns", "how much of the gap it is about"),
+        duration("duration_ns", "how much of the gap the finding covers"),
         text("cause", "cause of idle_parts", required=True),
         text("rule", "rule that reports it", required=True),
         join("before_id", "device_ops.device_op_id", "operation that ended last before the gap"),

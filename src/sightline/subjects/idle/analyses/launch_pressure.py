@@ -37,13 +37,13 @@ ANALYSIS = Analysis(
         duration(
             "pace_idle_ns",
             f"the part of late_idle_ns in gaps of up to {PACE_INTERVALS} median intervals, and up "
-            f"to {_LONGEST_NS / 1e6:g} ms: what is longer is work of the host's own",
+            f"to {_LONGEST_NS / 1e6:g} ms: longer gaps are the host's own work",
         ),
         flag(
             "launch_bound",
             f"late_idle_pct is over {IDLE_PCT:.0f}, most of it pace_idle_ns, and the host's pace "
             f"of at least {LEAST_CALLS} launches is slower than the device; never where only the "
-            "moments of launches were recorded: what lies between may be anything",
+            "times of launches were recorded: anything may lie between them",
         ),
     ),
     needs=("device_ops", "host_ops"),

@@ -32,15 +32,16 @@ def find_input(run: Run, mine: Claim) -> str | None:
         return None
     return (
         f"{format_ns(ns)} of it ends with copies to the GPU, {format_bytes(ends.item(0, 'bytes'))} "
-        "the first: the host reads or makes their data meanwhile"
+        "the first: the host reads or produces their data meanwhile"
     )
 
 
 def advise_input(run: Run, is_unnamed: bool, how: str) -> str:
     """What to do about it; `how` says what to record where nothing names the host's work."""
     ahead = (
-        f"if a DataLoader makes it, {LOAD_AHEAD}"
+        f"if a DataLoader produces it, {LOAD_AHEAD}"
         if read_world(run).framework == "pytorch"
-        else "read or make it ahead on another thread while the GPU works (two buffers in turn)"
+        else "read or produce it ahead on another thread while the GPU works (two alternating "
+        "buffers)"
     )
     return f"{ahead}; {how}" if is_unnamed else ahead

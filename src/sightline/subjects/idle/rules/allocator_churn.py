@@ -77,8 +77,8 @@ _UNCACHED = 0.25
 # first of them. A few such calls that take nearly all of the time are no churn.
 _SET_UP_NS, _MOST_CALLS, _NEARLY_ALL = 80_000_000, 10, 0.9
 _WARM_UP = (
-    "run one pass before the part that is measured or served: it happens once; libraries that are "
-    "not used need not be loaded"
+    "run one pass before the measured or served part: this happens once; do not load libraries "
+    "that are not used"
 )
 
 
@@ -169,7 +169,7 @@ def _advise(run: Run, of_device: pl.DataFrame, *, is_pinned: bool) -> tuple[str,
             openacc=f"{_PIN_ONCE}, before the loop; where the runtime pins what it copies, keep "
             "arrays on the device around it (acc data)",
         )
-        return fix, "every page is locked by the system, and CUDA synchronizes for it"
+        return fix, "the system locks every page, and CUDA synchronizes for it"
     if _is_uncached(run, of_device):
         return (
             _CACHE_AGAIN,
@@ -180,15 +180,15 @@ def _advise(run: Run, of_device: pl.DataFrame, *, is_pinned: bool) -> tuple[str,
         run,
         "allocate once before the loop, and reuse it",
         pytorch="allocate once before the step, warm up before measuring; "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True against churn",
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True reduces churn",
         serving="warm up before measuring, and leave the server's memory limit as it is: a cache "
         "that is full is emptied and filled again",
         julia="allocate once before the loop and write in place (mul!, .=); CUDA.jl's pool keeps "
         "what it has: JULIA_CUDA_MEMORY_POOL",
         kokkos="allocate Views once before the loop, or without initialization",
         openacc="keep arrays on the device around the loop (acc data, acc enter data)",
-        native="allocate once before the loop, or from a pool in order of the stream "
-        "(cudaMallocAsync, cudaFreeAsync)",
+        native="allocate once before the loop, or from a stream-ordered pool (cudaMallocAsync, "
+        "cudaFreeAsync)",
         openmp="map arrays once around the loop (target enter data), not in each region",
         jax="let XLA keep its memory (XLA_PYTHON_CLIENT_PREALLOCATE=true, the default)",
     )

@@ -58,7 +58,7 @@ RULE = Rule(
 LOADING_PCT = 10.0
 _KEEP = (
     "DataLoader(..., persistent_workers=True), which keeps the workers and what they hold between "
-    "passes; or one iterator for several passes (a sampler that repeats)"
+    "passes; or use one iterator for several passes (a sampler that repeats)"
 )
 
 
@@ -92,8 +92,8 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=_KEEP if starts else LOAD_AHEAD,
             verify="sightline stats idle AFTER: total_ns of data_loading",
-            cause="each pass over the DataLoader starts its workers, and ends them behind the last "
-            "batch"
+            cause="each pass over the DataLoader starts its workers, and ends them after the "
+            "last batch"
             if starts
             else "loading a batch takes longer than the GPU needs to process one"
             + (

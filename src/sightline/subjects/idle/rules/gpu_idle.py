@@ -91,8 +91,8 @@ _ADVICE = {
         "staged copy; do it once before the loop, or on another thread",
     ),
     "not_recorded": (
-        "launched work waits for something that is not in the recording, or such work runs: the "
-        "GPU may be busy",
+        "launched work waits for something that is not in the recording, or unrecorded work "
+        "runs: the GPU may be busy",
         "record what is missing: the nodes of graphs (nsys --cuda-graph-trace=node), from before "
         "the work is launched, with larger buffers where some were lost",
     ),
@@ -104,9 +104,9 @@ _ADVICE = {
     _WINDOWS: (
         "launched work waits until Windows hands it to the GPU (WDDM collects launches), although "
         "nothing recorded runs",
-        "replay chains of small kernels as a CUDA graph; cudaStreamQuery(stream) behind launches "
-        "that must start at once hands them over; turn on hardware-accelerated GPU scheduling in "
-        "Windows, or use a GPU without a display in TCC mode, or Linux",
+        "replay chains of small kernels as a CUDA graph; call cudaStreamQuery(stream) after "
+        "launches that must start at once, which submits them; turn on hardware-accelerated GPU "
+        "scheduling in Windows, or use a GPU without a display in TCC mode, or Linux",
     ),
     _DRAWING: (
         "launched work waits while the GPU draws, which is not in the recording (buffers are "
@@ -291,8 +291,8 @@ def _tell_neighbors(run: Run, gaps: pl.DataFrame) -> Iterator[str]:
     if count >= MANY and 2 * ns >= sum_column(gaps, "duration_ns"):
         yield (
             f"{format_ns(ns)} of it in {format_several(count, 'gap')} between "
-            f"{shorten_kernel_name(first)} and {shorten_kernel_name(then)}: the host "
-            "is at work there, in each round"
+            f"{shorten_kernel_name(first)} and {shorten_kernel_name(then)}: the host is working "
+            "there, in each round"
         )
 
 
@@ -309,7 +309,7 @@ def _name_waiting(mine: Claim) -> tuple[str, str] | None:
         f"{mine.host_op} ({format_several(calls, 'call')} of the operator, "
         f"{format_several(mine.gaps.height, 'gap')})",
         (mine.operator.hint or f"call {name} less often, or once before the loop")
-        + "; every wait of the host costs the way to the GPU and back again",
+        + "; every wait of the host costs a round trip to the GPU",
     )
 
 

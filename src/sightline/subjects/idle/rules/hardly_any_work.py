@@ -78,15 +78,15 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(lines, where={NO_WORK: True}),
         Advice(
             fix="check each launch (cudaGetLastError after it, compute-sanitizer): a binary for "
-            "another architecture, too many threads or too much shared memory make it fail without "
-            "a word; what the program measured of them is not valid"
+            "another architecture, too many threads or too much shared memory make it fail "
+            "silently; what the program measured for them is not valid"
             if launches
             else "see in the program's output why it ended, or whether it found the GPU; then "
             "record it again",
             verify="sightline stats kernels AFTER",
-            cause="nothing is heard of a launch that fails until it is asked for"
+            cause="a failed launch is silent until the program checks for errors"
             if launches
-            else "the recording holds the set-up alone",
+            else "the recording holds only the set-up",
         ),
         severity="info",
         confidence="high",
@@ -151,11 +151,11 @@ def _say_too_little(run: Run) -> Finding:
     lines = [*pause, *list_parts(run, ask_rules(run), find_largest_copy(run))]
     return build_finding(
         RULE,
-        f"{what} took {format_ns(int(took))} in all: too little to judge, and all around it is "
-        "start-up.",
+        f"{what} took {format_ns(int(took))} in all: too little to judge, and everything around "
+        "it is start-up.",
         Evidence(lines, where={TOO_LITTLE: "too little ran: nothing shows that it recurs"}),
         Advice(
-            fix="record a problem of real size, several times over after a warm-up",
+            fix="record a problem of real size, several times, after a warm-up",
             verify="sightline stats kernels AFTER",
             cause="kernels are loaded, and some are compiled, when they are first used"
             if pause

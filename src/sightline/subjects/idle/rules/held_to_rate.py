@@ -53,7 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
     by = "the display or a camera" if pace.is_display else "a timer or what it polls for"
     yield build_finding(
         RULE,
-        f"The program does {pace.hz:.1f} rounds a second, held by {by}: the GPU is busy for "
+        f"The program does {pace.hz:.1f} rounds a second, limited by {by}: the GPU is busy for "
         f"{format_pct(busy)} of the time, and nothing that it computes sets the rate.",
         Evidence(
             [
@@ -66,9 +66,9 @@ def check(run: Run) -> Iterator[Finding]:
             where={HELD: pace.hz, "ranks": [pace.rank]},
         ),
         Advice(
-            fix="nothing to speed up at this rate; to do more in a second, take the limit away "
+            fix="nothing to speed up at this rate; to do more per second, remove the limit "
             "(vertical synchronization, the sleep, polling); to save energy, lower the clocks",
-            verify="sightline stats breakdown AFTER: compute_pct, at the rate that is wanted",
+            verify="sightline stats breakdown AFTER: compute_pct, at the intended rate",
             cause=f"each round waits for {by}",
         ),
         severity="info",

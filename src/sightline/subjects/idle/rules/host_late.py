@@ -111,8 +111,8 @@ _POOLED = (
     r"^(?:cudaMallocAsync|cudaMallocFromPoolAsync|cuMemAlloc(?:FromPool)?Async|hipMallocAsync)"
 )
 _KEEP_POOL = (
-    "let the pool keep its memory: at each synchronization it gives what is free back to the "
-    "driver, unless its cudaMemPoolAttrReleaseThreshold is raised (cudaMemPoolSetAttribute); or "
+    "let the pool keep its memory: at each synchronization it returns free memory to the driver, "
+    "unless its cudaMemPoolAttrReleaseThreshold is raised (cudaMemPoolSetAttribute); or "
     "allocate once before the loop"
 )
 
@@ -219,8 +219,8 @@ def _describe(run: Run, mine: Claim, runtime: Runtime | None) -> Iterator[Findin
             title="The program waits for input",
             severity="info",
             gain=Price(0, "ns"),
-            fix="nothing to speed up: a person or another program has to answer; leave it out of "
-            "the measured part",
+            fix="nothing to speed up: a person or another program has to answer; exclude this "
+            "from the measured part",
         )
     yield from keep_notable(run, found)
 
@@ -246,7 +246,7 @@ def _advise(run: Run, mine: Claim, place: str | None, lines: list[str]) -> str:
     if place and place != mine.place:  # a function, by samples
         return (
             f"shorten {fit_text(place, _TITLE_WIDTH)} (all cores, -O3), do it on the GPU or ahead "
-            "on another thread, or leave it out of what is timed where it only checks or prints"
+            "on another thread, or exclude it from the timed part if it only checks or prints"
         )
     if place:
         return (
@@ -279,7 +279,7 @@ def _leave_to_gpu(variants: Variants) -> str:
     """What to do where some of the ranges of one name leave the GPU without work."""
     return (
         f"let the GPU do what the host does in these {format_count(variants.nothing)}, as the "
-        f"others do ({format_count(variants.all)} in all), or leave them out of what is measured"
+        f"others do ({format_count(variants.all)} in all), or exclude them from the measurement"
     )
 
 
@@ -305,8 +305,8 @@ def _shorten_own(run: Run) -> str:
     """What to do about a program's own work between two calls."""
     return (
         "shorten what the program does there (checking results, preparing data, files): on all "
-        "cores with -O3, on the GPU or ahead on another thread; leave it out of what is timed "
-        f"where it only checks; {_name_how(run)}"
+        "cores with -O3, on the GPU or ahead on another thread; exclude it from the timed part "
+        f"if it only checks; {_name_how(run)}"
     )
 
 

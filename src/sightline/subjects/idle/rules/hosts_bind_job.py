@@ -77,8 +77,8 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_ns(free)} instead of {format_ns(free + gain)}.",
         Evidence(lines),
         Advice(
-            fix="what the host does in each step on every rank: fewer and larger kernels, CUDA "
-            "graphs, a compiled step, larger batches",
+            fix="reduce the host's work in each step on every rank: fewer and larger kernels, "
+            "CUDA graphs, a compiled step, larger batches",
             verify="sightline stats limits AFTER: gain_pct of host",
             cause="the hosts launch more slowly than the GPUs work, on all ranks",
         ),

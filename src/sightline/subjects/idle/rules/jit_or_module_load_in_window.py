@@ -98,7 +98,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=main.avoid if main else _advise_loading(run),
             verify=f"sightline stats idle AFTER: total_ns of {' and '.join(listed)}",
-            cause="what is new to the process is compiled, tuned or loaded at its first use",
+            cause="new code is compiled, tuned or loaded at its first use",
             sources=(main.source if main else "CUDA C++ Programming Guide: Lazy Loading",),
         ),
         title=f"The host {main.deed}, once" if main else None,

@@ -81,12 +81,12 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "see what is new each time (a shape, a type, a value), and pad to few shapes or "
-                "keep what changes out of what is compiled",
+                "see what is new each time (a shape, a type, a value), and pad to few shapes, or "
+                "keep changing values out of the compiled part",
                 pytorch="TORCH_LOGS=recompiles names the reason; then use mark_dynamic, pad to few "
                 "shapes, or move changing Python values out of the compiled function",
-                jax="JAX_EXPLAIN_CACHE_MISSES=1 names the reason; then pad to few shapes, and keep "
-                "values that change out of static_argnums",
+                jax="JAX_EXPLAIN_CACHE_MISSES=1 names the reason; then pad to few shapes, and "
+                "keep changing values out of static_argnums",
             ),
             verify="sightline stats idle_rules AFTER: no gap of rule recompilation",
             cause="a guard failed or a shape was new; the recording does not show which",

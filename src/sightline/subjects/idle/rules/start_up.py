@@ -183,9 +183,9 @@ def _say_unrecorded(found: Finding, unknown_ns: int, ns: int, steps: int) -> Fin
         found,
         title=f"{found.title}: not recorded",
         summary="Launched work waits for something that is not in the recording, for "
-        f"{format_ns(unknown_ns)} of the {format_ns(ns)} beside the "
-        f"{format_several(steps, 'step')} that repeat: neither idle time nor start-up of "
-        "the program.",
+        f"{format_ns(unknown_ns)} of the {format_ns(ns)} outside the "
+        f"{format_several(steps, 'step')} that repeat: neither idle time nor start-up of the "
+        "program.",
         where={**found.where, "cause": "not_recorded"},
         fix="record from before that work is launched, and all devices",
         cause="what the device waited for was not recorded",
@@ -210,7 +210,7 @@ def _advise_copy(copy: Mapping[str, Any] | None, ns: int) -> str:
     if copy is None or 2 * copy["ns"] < ns:
         return ""
     if copy["kind"] == "memset":
-        return "fill only what is read before it is written, or allocate no more than is used; "
+        return "clear only what is read before it is written, or allocate no more than is used; "
     if "pageable" not in (copy["src_kind"], copy["dst_kind"]):
         return ""
     return "copy less, or from and to pinned memory (cudaHostAlloc, cudaHostRegister); "

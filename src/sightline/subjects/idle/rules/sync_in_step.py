@@ -101,18 +101,18 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "do not wait for the GPU in the loop: read values back one turn later, and test "
-                "them on the device",
+                "do not wait for the GPU in the loop: copy values to the host one iteration "
+                "later, and test them on the device",
                 training="take .item(), .cpu(), print(loss) and synchronize() out of the step; "
-                "read values back one step later, with non_blocking=True",
-                pytorch="take .item(), .cpu() and synchronize() out of the step; read values back "
-                "one step later, with non_blocking=True",
+                "copy values to the host one step later, with non_blocking=True",
+                pytorch="take .item(), .cpu() and synchronize() out of the step; copy values to "
+                "the host one step later, with non_blocking=True",
                 serving="let the scheduler run ahead of the GPU (asynchronous scheduling, overlap "
                 "scheduling), so that sampled tokens are read one step later",
                 julia="take CUDA.@sync, Array(x) and scalar indexing out of the loop; reduce on "
-                "the GPU and read the result rarely",
+                "the GPU and read the result less often",
                 kokkos="take Kokkos::fence and reductions into host scalars out of the loop: "
-                "reduce into a View, and read it rarely",
+                "reduce into a View, and read it less often",
                 openacc="let regions run one after another (async, wait at the end) instead of "
                 "waiting after each one",
                 scripted="take .get(), float(x) and synchronize() out of the loop, and test values "

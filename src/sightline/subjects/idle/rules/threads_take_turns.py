@@ -73,10 +73,10 @@ def check(run: Run) -> Iterator[Finding]:
         gain_ns = min(_bound_gain(run, mine, threads), cost_ns)
         found = build_finding(
             RULE,
-            f"{format_several(threads.height, 'thread')} launch, and never two at once: a launch "
-            f"met another thread's {format_count(seen)} times where "
-            f"{format_count(round(expected))} would meet by chance. Something, most likely a lock, "
-            "lets one of them work at a time.",
+            f"{format_several(threads.height, 'thread')} launch, and never two at once: launches "
+            f"overlapped another thread's {format_count(seen)} times, where "
+            f"{format_count(round(expected))} would by chance. Something, most likely a lock, "
+            "lets only one of them work at a time.",
             Evidence(
                 [
                     f"a launch every {format_ns(_measure_pace(mine))}, by one thread or another; "
@@ -85,7 +85,7 @@ def check(run: Run) -> Iterator[Finding]:
                 where={"ranks": [rank], "cause": "host_late"},
             ),
             Advice(
-                fix="prepare outside of the lock and hold it for what is shared only, or give each "
+                fix="prepare outside the lock and hold it only for shared state, or give each "
                 "thread its own data and stream and no lock; sightline run --cpu-stacks names it",
                 verify="sightline stats breakdown AFTER: idle_pct falls as threads are added",
                 cause="a lock around preparing and launching makes one thread of several",

@@ -47,7 +47,7 @@ def explain_missing_share(job: Job) -> str:
     """Why `find_cpu_share` does not know."""
     load = job.find_use("cpu_load")
     if is_shared(job) and (load is not None or job.find_use("cpu_user") is not None):
-        return "others may run on its nodes: what was recorded of these is not its own"
+        return "other jobs may run on its nodes: what was recorded there is not its own"
     if load is not None:
         return "how many processors it was given is not known"
     return "neither the time nor the load of its processors was recorded (cpu_user, cpu_load)"

@@ -35,7 +35,9 @@ def judge_memory(job: Job) -> Verdict | None:
     text = f"It used {format_bytes(used)} of {format_bytes(asked)} of memory that it asked for"
     enough = max(1, round(1.2 * used / 1e9))
     each = max(1, -(-enough // (job.count("nodes") or 1)))
-    fix = f"ask for  --mem={each}G  a node (a fifth more than it used): others wait for the rest"
+    fix = (
+        f"ask for  --mem={each}G  a node (a fifth more than it used): other jobs wait for the rest"
+    )
     return find_problem(rule, text, 0.0, fix)
 
 
@@ -83,7 +85,7 @@ def judge_growth(job: Job) -> Verdict | None:
     if use is None or use.values is None:
         return cannot_judge(rule, "memory over time was not recorded (mem_used)")
     if is_shared(job):
-        return cannot_judge(rule, "others may run on its nodes: their memory is not its own")
+        return cannot_judge(rule, "other jobs may run on its nodes: their memory is not its own")
     whole = np.where(np.isnan(use.values), -np.inf, use.values).max(axis=0)
     whole = np.where(np.isneginf(whole), np.nan, whole)
     times = np.arange(whole.size) * use.step_s
@@ -91,7 +93,7 @@ def judge_growth(job: Job) -> Verdict | None:
     known = ~np.isnan(whole)
     known[:start] = False
     if known.sum() < LEAST_SAMPLES:
-        return cannot_judge(rule, "memory was sampled too few times to see its course")
+        return cannot_judge(rule, "memory was sampled too few times to show a trend")
     t, v = times[known], whole[known]
     slope, base = np.polyfit(t, v, 1)
     fit = base + slope * t
@@ -104,7 +106,7 @@ def judge_growth(job: Job) -> Verdict | None:
         f"Memory of a node grows by {format_bytes(slope * 3600)} an hour, to {format_bytes(v[-1])}"
     )
     fix = (
-        "find what is kept: lists of tensors with their graphs (loss.item()), caches, workers that "
-        "copy; until then save checkpoints before memory is full"
+        "find what is kept: lists of tensors with their graphs (use loss.item()), caches, "
+        "workers that copy; until then save checkpoints before memory is full"
     )
     return find_problem(rule, text, 0.0, fix)

@@ -49,7 +49,7 @@ def judge_stalls(job: Job) -> Verdict | None:
     work, files = work[:size], files[:size]
     known = ~np.isnan(work) & ~np.isnan(files)
     if known.sum() < LEAST_SAMPLES:
-        return cannot_judge(rule, "there are too few samples to see its course")
+        return cannot_judge(rule, "there are too few samples to show a trend")
     work, files = work[known], files[known]
     usual, much = np.percentile(work, 90), np.percentile(files, 95)
     if much < _LEAST_RATE or usual <= 0:
@@ -134,7 +134,7 @@ def judge_network(job: Job) -> Verdict | None:
     uses = [job.find_use(m) for m in ("ib_recv", "ib_xmit", "net_bw", "eth_recv", "eth_xmit")]
     known = [u for u in uses if u is not None and not np.isnan(u.mean)]
     if not known:
-        return cannot_judge(rule, "what went over the network was not recorded (ib_recv, ib_xmit)")
+        return cannot_judge(rule, "network traffic was not recorded (ib_recv, ib_xmit)")
     rate = max(float(np.nanmax(use.avg)) for use in known)
     if rate >= _SILENT_RATE:
         return clear(rule)

@@ -78,7 +78,7 @@ def judge_high(job: Job) -> Verdict | None:
     if each is None:
         return cannot_judge(rule, explain_missing_share(job))
     if is_shared(job):
-        return cannot_judge(rule, "others may run on its nodes: their load is not its own")
+        return cannot_judge(rule, "other jobs may run on its nodes: their load is not its own")
     most = float(np.nanmax(load.avg))
     if most <= HIGH * each:
         return clear(rule)
@@ -96,7 +96,7 @@ def judge_unequal(job: Job) -> Verdict | None:
     if not is_worth_judging(job) or job.count("gpus"):
         return None
     if is_shared(job):
-        return cannot_judge(rule, "others may run on its nodes: their load is not its own")
+        return cannot_judge(rule, "other jobs may run on its nodes: their load is not its own")
     nodes = job.find_use("cpu_load") or job.find_use("cpu_user")
     cores = job.find_parts("cpu_user") or job.find_parts("cpu_load")
     is_by_node = nodes is not None and len(nodes.places) > 1

@@ -27,7 +27,7 @@ _COLUMNS = (
     number("gpus", "GPUs"),
     pct("gpu_used_pct", "utilization of its GPUs"),
     pct("cpu_used_pct", "use of its processors"),
-    pct("memory_used_pct", "most memory that it held, of what it asked for"),
+    pct("memory_used_pct", "peak memory, as a share of what it asked for"),
     real("wasted_gpu_hours", "GPU hours that the costliest problem took", "h"),
     real("wasted_core_hours", "core hours that it took", "h"),
     text("worst_rule", "the costliest problem"),

@@ -85,7 +85,7 @@ ANALYSIS = Analysis(
         "Each active cycle counts as full multiply-adds: an upper bound of what was computed.",
         "FP32's pipe multiplies and adds integers, too (DCGM's FP32 Engine Activity).",
         "INT and tensor IMMA are TOP/s of integers, and no part of the sum.",
-        "product_tflops takes idle SMs off twice; docs/accuracy.md has the difference.",
+        "product_tflops discounts idle SMs twice; docs/accuracy.md has the difference.",
         "MIG instances are left out: their share of the device's peak is not in the recording.",
     ),
 )

@@ -42,7 +42,7 @@ ANALYSIS = Analysis(
     ),
     needs=("host_ops", "device_ops"),
     notes=(
-        "A row per operator and arguments, those first whose calls take most beyond their roof.",
+        "One row per operator and arguments, sorted by the time beyond the roof.",
         "Work is counted from recorded shapes, not measured: see docs/roofline.md. Operators "
         "without a model (mixtures of experts, paged attention), and calls in CUDA graphs, are not "
         "in it: `gap_to_peak` has their time.",

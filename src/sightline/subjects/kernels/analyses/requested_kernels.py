@@ -25,7 +25,7 @@ ANALYSIS = Analysis(
         size("dynamic_shared_bytes", "dynamic shared memory of a block"),
         number("launches", "launches that succeeded"),
         number("failed", "launches that did not"),
-        real("launches_per_s", "launches, in a second between the rank's first and last call"),
+        real("launches_per_s", "launches per second between the rank's first and last call"),
         duration("call_ns", "all the launching calls together: not the kernels' own time"),
     ),
     needs=("requests", "host_ops"),

@@ -25,7 +25,7 @@ ANALYSIS = Analysis(
         pct("window_pct", "busy_ns, % of the device's window"),
     ),
     needs=("device_ops",),
-    notes=("A stream that is not busy says nothing on the device: idle is in `breakdown`.",),
+    notes=("A stream that is not busy does not mean an idle device: idle time is in `breakdown`.",),
 )
 
 

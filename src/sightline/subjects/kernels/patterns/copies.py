@@ -115,25 +115,25 @@ PATTERNS = (
             "aten::copy_", _POINTWISE, f"{_POINTWISE} *", "aten::copy_", keep=_keep_cast_back
         ),
         cause="tensors of 16 bits are cast to fp32 for an operator or two, and back",
-        fix="leave out .float(): elementwise operators compute in fp32 inside (their opmath type); "
+        fix="remove .float(): elementwise operators compute in fp32 inside (their opmath type); "
         "or torch.compile, which fuses the casts",
         source="PyTorch: Automatic Mixed Precision; ATen/OpMathType.h",
     ),
     Pattern(
         "clone-before-in-place",
-        "Copy before an operator in place",
+        "Copy before an in-place operator",
         match_row(
             "aten::copy_",
             "aten::(?:add|mul|sub|div|relu|clamp|clamp_min|masked_fill|sigmoid|tanh)_",
             keep=_keep_clone,
         ),
         cause="a tensor is cloned and then changed in place, which reads and writes it twice",
-        fix="the operator that is not in place: it reads the original and writes the result",
+        fix="use the out-of-place operator: it reads the original and writes the result",
         source="PyTorch: torch.Tensor.clone, in-place operations",
     ),
     Pattern(
         "fill-before-copy",
-        "Fill of what is overwritten at once",
+        "Fill that is overwritten at once",
         match_row("aten::(?:zero_|fill_)", "aten::copy_", keep=_keep_overwritten, meant=1),
         cause="tensors are filled right before a copy of the same shape overwrites them",
         fix="torch.empty (empty_like) instead of zeros, where everything is overwritten",
@@ -145,8 +145,8 @@ PATTERNS = (
         "transposed-copy-before-product",
         "Transposed copy before a matrix product",
         match_row("aten::copy_", before=_PRODUCT, keep=_keep_transposed),
-        cause="a transposed matrix is copied before a product that could read it as it lies",
-        fix="leave out .contiguous(): cuBLAS multiplies transposed operands",
+        cause="a transposed matrix is copied before a product that could read it without a copy",
+        fix="remove .contiguous(): cuBLAS multiplies transposed operands",
         source="NVIDIA: cuBLAS, cublasOperation_t; PyTorch: torch.Tensor.contiguous",
     ),
     Pattern(

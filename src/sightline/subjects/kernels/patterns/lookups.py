@@ -137,10 +137,10 @@ PATTERNS = (
     ),
     Pattern(
         "mask-made-again",
-        "Causal mask made again and again",
+        "Causal mask rebuilt each time",
         match_each("aten::(?:tril|triu)_?", _keep_mask),
-        cause="a triangular mask of queries × keys is made again each time",
-        fix="scaled_dot_product_attention(..., is_causal=True), or a mask that is made once",
+        cause="a triangular mask of queries × keys is rebuilt each time",
+        fix="scaled_dot_product_attention(..., is_causal=True), or a mask that is built once",
         source="PyTorch: scaled_dot_product_attention (is_causal)",
         with_backward=False,
     ),
@@ -164,7 +164,7 @@ PATTERNS = (
     ),
     Pattern(
         "largest-by-topk",
-        "topk for the largest alone",
+        "topk for a single element",
         match_each("aten::topk", _keep_largest),
         cause="a topk for one element selects by radix what a reduction finds in one pass",
         fix="torch.max(x, dim)",

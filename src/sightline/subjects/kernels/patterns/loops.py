@@ -127,8 +127,8 @@ PATTERNS = (
         "Loop in Python over the rows of a tensor",
         _find_indexing,
         cause="a loop in Python takes x[0], x[1], … in turn, each with kernels of its own",
-        fix="do it for the whole tensor at once: operators take a dimension more, masks and "
-        "torch.where take cases apart, torch.vmap writes it for you",
+        fix="do it for the whole tensor at once: operators accept another dimension, masks and "
+        "torch.where separate cases, torch.vmap vectorizes it for you",
         source="torch.profiler: ForLoopIndexingPattern (_pattern_matcher.py)",
         confidence="high",
     ),
@@ -136,7 +136,8 @@ PATTERNS = (
         "norms-one-by-one",
         "Norms of tensors one by one",
         match_row("aten::(?:linalg_vector_norm|norm) {16,}", keep=_keep_norms),
-        cause="the norm of each tensor is a kernel of its own, as where gradients are clipped",
+        cause="the norm of each tensor is a kernel of its own, for example where gradients are "
+        "clipped",
         fix="torch.nn.utils.clip_grad_norm_(..., foreach=True), or torch._foreach_norm",
         source="PyTorch: torch.nn.utils.clip_grad_norm_ (foreach)",
         with_backward=False,

@@ -148,7 +148,7 @@ PATTERNS = (
         _find,
         cause="tensors of zeros, other constants or random numbers are made on the host and "
         "copied to the GPU",
-        fix="make them where they are used (torch.full, torch.randn and the like take device= and "
+        fix="create them on the GPU (torch.full, torch.randn and the like take device= and "
         "dtype=), or once before the loop where they are the same in every step",
         source="torch.profiler: ExtraCUDACopyPattern; PyTorch Performance Tuning Guide: Create "
         "tensors directly on the target device",

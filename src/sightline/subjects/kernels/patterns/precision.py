@@ -85,8 +85,8 @@ PATTERNS = (
         "products-in-fp64",
         "Matrix products in fp64",
         _find_fp64_products,
-        cause="matrix products run in double precision, for which the GPU has a fraction of the "
-        "rate",
+        cause="matrix products run in double precision, which the GPU computes at a fraction of "
+        "its fp32 rate",
         fix="float32 (or bf16) where the result allows it: torch.from_numpy of a NumPy array is "
         "float64 by default; .float(), torch.set_default_dtype",
         source="CUDA C++ Programming Guide: Arithmetic Instructions; PyTorch: torch.from_numpy",
@@ -108,7 +108,7 @@ PATTERNS = (
         "attention-in-fp32",
         "Fused attention in fp32",
         _find_fp32_attention,
-        cause="attention runs in fp32, which the flash backends do not take",
+        cause="attention runs in fp32, which the flash backends do not support",
         fix="fp16 or bf16 (torch.autocast), for which scaled_dot_product_attention has flash "
         "attention",
         source="PyTorch: scaled_dot_product_attention (its flash backend takes fp16 and bf16)",

@@ -110,7 +110,7 @@ PATTERNS = (
     ),
     Pattern(
         "large-vocabulary-loss",
-        "Logits of a large vocabulary passed over again and again",
+        "Repeated passes over a large vocabulary's logits",
         match_row(
             "aten::copy_ ?", "aten::_log_softmax", "aten::nll_loss\\w*_forward ?", keep=_keep_logits
         ),

@@ -55,7 +55,7 @@ def find_passes(run: Run, name: str) -> Passes | None:
     return Passes(
         f"each of its {format_several(launches.height, 'launch', 'launches')} takes "
         f"{took / once:.1f} times what the memory needs for the {format_bytes(data)} that were "
-        f"copied ({rate / 1e9:.0f} GB/s): a pass over them at the memory's rate, as it seems",
+        f"copied ({rate / 1e9:.0f} GB/s): probably one pass over them at the memory's rate",
         "fewer passes over the data gain more than a faster one: do several steps in one launch, "
         "with values kept in registers or shared memory in between; ",
     )

@@ -188,7 +188,7 @@ def find_shorter_kernels(
             bound_ns=worst,
             change=without if _is_launched(run) else None,
             behind_ns=_measure_host(run, gone, host) if with_host else 0,
-            behind="is what the host does for them while the GPU is idle",
+            behind="is the host's work for them while the GPU is idle",
         ),
         Evidence(
             [*_describe_groups(shorter), *extra],

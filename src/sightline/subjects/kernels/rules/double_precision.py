@@ -94,7 +94,7 @@ def _find(run: Run, kernels: pl.DataFrame, *, is_note: bool) -> Finding | None:
         kernels.with_columns(pl.col("factor").clip(0.0, 1.0)),
         f"Doubles take {{share}} of the window more than floats would: this GPU computes them at "
         f"1/{times} of its rate for floats.",
-        cause="the signature has doubles; what the kernel computes in, it does not say"
+        cause="the signature has doubles; it does not show the type that the kernel computes in"
         if is_note
         else "a library's product of doubles",
         fix=choose_fix(

@@ -66,10 +66,9 @@ BESIDE_NS, LIBRARY_NS = 20_000, 100_000
 # A kernel of a chain comes so often, and times that differ by less are one (both ours).
 _MANY, _SAME = 100, 0.25
 _MERGE = (
-    "let one launch do several of these in turn (more rows or levels a block, a persistent or "
-    "cooperative kernel that waits for flags), or run those that do not depend on each other side "
-    "by side: a launch takes as long with far more blocks, so that a block's own time is what it "
-    "takes"
+    "let one launch do several of these in sequence (more rows or levels a block, a persistent or "
+    "cooperative kernel that waits for flags), or run independent ones concurrently: a launch "
+    "takes as long with far more blocks, since it lasts as long as one block"
 )
 _LANE = [*DEVICE, "stream_id"]
 _GUIDE = "CUDA C++ Best Practices Guide: Concurrent Kernel Execution, Thread and Block Heuristics"
@@ -141,8 +140,8 @@ def _find_beside(run: Run, groups: pl.DataFrame) -> Finding | None:
         sources=(_GUIDE,),
         extra=[
             describe_launch(pick_longest(groups)),
-            "between nothing and this is gained: whether one needs the other's result is not "
-            "recorded",
+            "the gain is between zero and this: the recording does not show whether one needs "
+            "the other's result",
         ],
         is_bound=True,
         title="Kernels of few blocks one after another",

@@ -98,13 +98,13 @@ def check(run: Run) -> Iterator[Finding]:
         f"{{share}} of the window is tiny kernels in a loop{caller}: "
         f"{format_several(loops.height, 'launch', 'launches')} of the same {_count_kernels(loops)} "
         "over and over.",
-        cause="each turn of a loop launches kernels of its own, for a few items",
+        cause="each iteration of a loop launches its own kernels, for a few items",
         fix=choose_fix(
             run,
-            "do all turns of the loop in one kernel; if each needs the result of the one before, "
-            "keep the loop inside the kernel",
+            "do all iterations of the loop in one kernel; if each needs the previous one's "
+            "result, keep the loop inside the kernel",
             pytorch="vectorize the loop: one operator over all its items, or the whole-sequence "
-            "operator; if turns need each other's results, torch.compile it",
+            "operator; if iterations need each other's results, torch.compile it",
             jax="put the loop into jax.vmap, or into jax.lax.scan under one jax.jit",
             scripted="do all items in one array operation, or in one kernel of your own",
         ),

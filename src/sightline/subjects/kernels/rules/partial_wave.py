@@ -73,7 +73,7 @@ def check(run: Run) -> Iterator[Finding]:
         kept,
         f"{name_launch(pick_longest(kept))}, and takes {{share}} of the window more than if each "
         "had an equal share.",
-        cause="the last wave of blocks is paid for whole",
+        cause="a partial last wave takes as long as a full one",
         fix="make the grid a multiple of the blocks that run at once, use smaller blocks, or loop "
         "over the grid with one wave of blocks (grid-stride)",
         sources=("NVIDIA, Matrix Multiplication Background User's Guide: Wave Quantization",),

@@ -98,7 +98,7 @@ def check(run: Run) -> Iterator[Finding]:
         fix="look at the memory in use and at the clocks while it runs (nvidia-smi -q -d "
         "MEMORY,CLOCK,PERFORMANCE); where the memory is full, use a smaller batch, free what other "
         "models and programs hold, and forbid Windows to move tensors to the host's memory (CUDA - "
-        "Sysmem Fallback Policy); a laptop wants mains power",
+        "Sysmem Fallback Policy); a laptop needs mains power",
         sources=("NVIDIA, System Memory Fallback (answer 5490)",),
         extra=[
             f"the largest: {row['name']} moves {format_bytes(row['moved_bytes'])} at "

@@ -35,7 +35,7 @@ ANALYSIS = Analysis(
         number("steps", "steps that were compared"),
         number("rises", "steps at whose end more was held than a step before"),
         number("falls", "steps at whose end less was held"),
-        real("p_value", "how likely as many rises are without a trend"),
+        real("p_value", "probability of this many rises without a trend"),
         number("blocks", "blocks that are still allocated"),
         join("stack_id", "stacks.stack_id", "the call stack"),
     ),

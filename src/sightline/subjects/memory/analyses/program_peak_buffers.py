@@ -22,7 +22,7 @@ ANALYSIS = Analysis(
         text("file", "source file of the operation"),
         number("line", "line in it"),
         text("instruction", "the instruction that makes it"),
-        number("memory_space", "0: the device's memory; else another, by XLA's number"),
+        number("memory_space", "memory space by XLA's number; 0 is the device's memory"),
     ),
     needs=("program_buffers",),
 )

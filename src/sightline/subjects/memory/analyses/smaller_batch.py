@@ -36,8 +36,11 @@ ANALYSIS = Analysis(
         real("batch", "the batch, as a part of the recorded one", None),
         size("before_bytes", "the peak as it was"),
         size("after_bytes", "the peak with this batch"),
-        size("after_low_bytes", "if all that cannot be told grows with the batch"),
-        size("after_high_bytes", "if only what surely does, does"),
+        size(
+            "after_low_bytes",
+            "if everything whose dependence on the batch is unknown grows with it",
+        ),
+        size("after_high_bytes", "if only what surely grows with the batch does"),
     ),
     needs=("memory_events",),
 )

@@ -10,12 +10,13 @@ from sightline.core.model.run import Run
 from sightline.subjects.memory.step_results import find_step_results
 from sightline.subjects.memory.tensor_kinds import EARLIER
 
-_LAST_STEP = "the step before's results"
+_LAST_STEP = "the previous step's results"
 _FIX = {
     "optimizer state": "hold it in 8 bits (bitsandbytes' AdamW8bit: a quarter) or in bf16, divide "
     "it over GPUs (ZeRO-1, FSDP), or use an optimizer with less state (Adafactor, SGD)",
-    "gradient": "apply each gradient as it comes (Tensor.register_post_accumulate_grad_hook) "
-    "instead of keeping all, hold them in bf16, or divide them over GPUs (ZeRO-2, FSDP)",
+    "gradient": "apply each gradient as soon as it is computed "
+    "(Tensor.register_post_accumulate_grad_hook) instead of keeping all, hold them in bf16, or "
+    "divide them over GPUs (ZeRO-2, FSDP)",
     "parameter": "hold the weights in bf16 or fewer bits, divide them over GPUs (FSDP, tensor "
     "parallelism), or keep what is not trained on the host",
     EARLIER: "begin to record before the model is made, to see what it is; weights can be held in "
@@ -23,8 +24,8 @@ _FIX = {
     "activation": "compute activations again in the backward pass (torch.utils.checkpoint around "
     "the repeated block), use a smaller batch, or fused attention where T × T scores are kept",
     "temporary": "make the largest of these smaller: in place, in pieces, or by a fused operator",
-    _LAST_STEP: "let go of what the step before left (del loss, logits) before the next one "
-    "begins, or run under torch.no_grad() where no backward pass follows",
+    _LAST_STEP: "free what the previous step left (del loss, logits) before the next one begins, "
+    "or run under torch.no_grad() where no backward pass follows",
     "input": "load what a step needs in that step, in the type that it is used in",
 }
 _OTHERS = "see which lines allocate it:  sightline stats peak_blocks"
@@ -36,7 +37,7 @@ def advise_less(kind: str) -> str:
 
 
 def sum_kinds(run: Run, peak: dict[str, Any], blocks: pl.DataFrame) -> pl.DataFrame:
-    """Bytes of each kind at the peak, the most first; the step before's results by themselves."""
+    """Bytes of each kind at the peak, the most first; the previous step's results by themselves."""
     kinds = blocks.group_by("kind").agg(pl.col("bytes").sum())
     results = find_step_results(run, peak)
     if results is not None:

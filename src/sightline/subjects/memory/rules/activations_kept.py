@@ -8,8 +8,8 @@ Why it hurts
 
 Evidence
     Blocks allocated in the forward pass and released in the backward pass that are alive at the
-    peak (`sightline stats peak_blocks`), and the peak without all of them (all events gone through
-    again). The activations of the largest module are taken off that gain, since they are computed
+    peak (`sightline stats peak_blocks`), and the peak without all of them (replay of all memory
+    events). The activations of the largest module are taken off that gain, since they are computed
     again while the backward pass needs them.
 
 Threshold
@@ -92,6 +92,6 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
-            method="all events gone through again without them, less the largest module's",
+            method="replay of all memory events without them, less the largest module's",
             confidence="medium",
         )

@@ -105,7 +105,7 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
-            method="all events gone through again without these blocks",
+            method="replay of all memory events without these blocks",
             confidence="medium",
         )
 

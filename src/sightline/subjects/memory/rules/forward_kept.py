@@ -67,7 +67,7 @@ _RAN_OUT = (
     "compute them again in the backward pass (torch.utils.checkpoint around the repeated block), "
     "or use a smaller batch; torch.inference_mode() where nothing is trained"
 )
-_DEL = "del of what a pass returned, before the next one, frees one of two; "
+_DEL = "del what a pass returned before the next one: that frees one of two; "
 
 
 def check(run: Run) -> Iterator[Finding]:
@@ -120,13 +120,13 @@ def check(run: Run) -> Iterator[Finding]:
                 if ended
                 else "with torch.inference_mode(): (or torch.no_grad()) around the forward pass; "
                 + (_DEL if last else "")
-                + "if this is a training, record the backward pass, too",
+                + "if this is training, record the backward pass, too",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
                 cause="autograd keeps the inputs and results of operators for a backward pass",
                 sources=("PyTorch, Autograd mechanics",),
             ),
             price=price_part(size, gain, whole, "bytes"),
-            method="all events gone through again without these blocks, less the largest of them",
+            method="replay of all memory events without these blocks, less the largest of them",
             severity="info" if elsewhere else None,
             confidence="medium" if last is None else "high",
             title="Results of the forward pass fill the memory" if ended else None,
@@ -152,6 +152,6 @@ def _describe_last(run: Run, peak: dict[str, Any], last: StepResults | None) -> 
         return []
     lower = peak["allocated_bytes"] - find_peak_without_blocks(run, peak, last.overdue)
     return [
-        f"{format_bytes(sum_column(last.old, 'bytes'))} of it is the pass before's, freed only "
-        f"when its name is bound again: del of it after each pass saves {format_bytes(lower)} alone"
+        f"{format_bytes(sum_column(last.old, 'bytes'))} of it is the previous pass's, freed only "
+        f"when its name is bound again: del after each pass alone saves {format_bytes(lower)}"
     ]

@@ -54,8 +54,8 @@ _LARGE_PCT, _FEW_BLOCKS = 40.0, 3
 _OF_EARLIER = advise_less(EARLIER)
 _IN_PIECES = (
     "make it in pieces: of a model's logits take the loss in chunks (a fused linear cross-entropy) "
-    "or those of the last position alone, hold them in half precision, and let go of the last "
-    "round's (del) before the next is made"
+    "or those of the last position alone, hold them in half precision, and free the last round's "
+    "(del) before the next is computed"
 )
 
 

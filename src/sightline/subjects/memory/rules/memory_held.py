@@ -164,7 +164,7 @@ def _report_activations(held: pl.DataFrame, device: dict[str, Any], size: int) -
         Evidence(
             [
                 *list_places(held.select("bytes", place="line", blocks=pl.lit(1)), most=_MOST),
-                "no history was recorded: that a backward pass needs them is concluded from where "
+                "no history was recorded: that a backward pass needs them is inferred from where "
                 "they were allocated",
             ],
             where=locate_device(device),

@@ -100,6 +100,6 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
-            method="all events gone through again without the step's temporaries",
+            method="replay of all memory events without the step's temporaries",
             confidence="medium",
         )

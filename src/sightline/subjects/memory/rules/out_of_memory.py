@@ -97,7 +97,7 @@ def check(run: Run) -> Iterator[Finding]:
             sources=("PyTorch, CUDA semantics: Optimizing memory usage",),
         ),
         price=price_part(asked, asked, last["reserved_bytes"] or asked, "bytes"),
-        method="what was asked for: with so much more, this allocation does not fail",
+        method="the requested size: with that much more memory, this allocation would succeed",
         severity="critical",
         states_limit=True,
     )

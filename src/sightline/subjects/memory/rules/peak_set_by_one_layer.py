@@ -100,7 +100,7 @@ def _judge_layer(run: Run, peak: dict[str, Any], blocks: pl.DataFrame) -> Findin
         stays=0 if is_attention else find_largest(blocks, "bytes"),
         fix=_FUSED_ATTENTION if is_attention else _IN_PLACE,
         title=None if blocks.item(0, "module") else "One function's temporaries set the peak",
-        method="all events gone through again without these, in every layer and step",
+        method="replay of all memory events without these, in every layer and step",
     )
 
 
@@ -112,12 +112,12 @@ def _judge_scores(run: Run, peak: dict[str, Any], scores: pl.DataFrame) -> Findi
         scores,
         find_peak_without_blocks(run, peak, list_blocks_of_size(run, peak, each)),
         f"An attention that is written out holds {format_several(count, 'tensor')} of "
-        f"{format_bytes(each)} at once, with its way back",
+        f"{format_bytes(each)} at once, with its backward pass",
         stays=0,
         fix=_FUSED_ATTENTION,
         title="Attention's scores set the peak",
-        method="all events gone through again without blocks of this size of the softmax and of "
-        "its steps' way back",
+        method="replay of all memory events without blocks of this size of the softmax and of "
+        "its backward steps",
     )
 
 

@@ -7,7 +7,7 @@ Why it hurts
     The whole run needs a device that is as large as its highest moment.
 
 Evidence
-    The largest block at the peak, and the peak without it: all events gone through again without
+    The largest block at the peak, and the peak without it: replay of all memory events without
     the blocks of this size and call stack, since each step has one. It is no parameter, gradient or
     optimizer state, which are there all the time.
 
@@ -120,5 +120,5 @@ def check(run: Run) -> Iterator[Finding]:
             title=RULE.title if has_tensors else "One block sets the peak",
             severity=grade_by_room(peak),
             price=price_part(block["bytes"], gain, whole, "bytes"),
-            method="all events gone through again without this tensor, in every step",
+            method="replay of all memory events without this tensor, in every step",
         )

@@ -72,15 +72,15 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(
                 [
                     f"{format_several(results.old.height, 'block')} from before "
-                    f"{'the recording' if earlier else 'this step'}, freed in a row behind the "
-                    "peak",
+                    f"{'the recording' if earlier else 'this step'}, freed one after another after "
+                    "the peak",
                     f"blocks of the same {format_several(sizes, 'size')} have been allocated "
                     "meanwhile",
                 ],
                 where=locate_device(peak),
             ),
             Advice(
-                fix="let go of the old graph before the next forward pass:  del loss, logits  at "
+                fix="free the old graph before the next forward pass:  del loss, logits  at "
                 "the end of the loop's body (keep loss.item() or .detach()); or run the backward "
                 "pass, or torch.no_grad() where there is none",
                 verify="sightline stats memory_peak AFTER: allocated_bytes",
@@ -89,6 +89,6 @@ def check(run: Run) -> Iterator[Finding]:
             ),
             severity=grade_by_room(peak),
             price=price_part(size, gain, whole, "bytes"),
-            method="all events gone through again without these blocks, in every step from its end",
+            method="replay of all memory events without these blocks, in every step from its end",
             confidence="medium",
         )

@@ -57,7 +57,7 @@ _GIVE_BACK = (
     "PYTORCH_ALLOC_CONF=garbage_collection_threshold:0.8"
 )
 _EARLIER = (
-    "the history begins behind a phase that took more: whether that phase recurs, and takes "
+    "the history begins after a phase that took more: whether that phase recurs, and takes "
     "these segments, is not known"
 )
 _RECORD = (

@@ -62,13 +62,13 @@ ANALYSIS = Analysis(
         pct("share_pct", "% of the kernel's instructions"),
         real("threads_per_inst", "threads per instruction whose predicate was on, of 32"),
         number("issued_samples", "samples in which it was issued, where nothing was counted"),
-        pct("low_pct", "the share is at least so much, in 95 of 100 recordings (Wilson)"),
+        pct("low_pct", "lower bound of the share, 95 % (Wilson)"),
         pct("high_pct", "and at most so much"),
     ),
     needs=("profiled_kernels",),
     notes=(
         "Of samples the shares are estimates: an instruction that is issued while few warps are "
-        "active is a little more likely to be met.",
+        "active is a little more likely to be sampled.",
     ),
 )
 

@@ -20,7 +20,7 @@ ANALYSIS = Analysis(
         text("match", "both, timeline only or report only", required=True),
         number("launches", "executions in the timeline"),
         number("profiled", "executions in the report"),
-        number("paired", "executions that meet by occurrence"),
+        number("paired", "executions that are matched by occurrence"),
         duration("program_ns", "time in the timeline, summed over its executions"),
         pct("program_pct", "% of the time of all kernels of the timeline"),
         duration("profiled_ns", "mean duration under the profiler: clocks locked, caches flushed"),
@@ -30,8 +30,9 @@ ANALYSIS = Analysis(
     ),
     needs=("profiled_kernels", "device_ops"),
     notes=(
-        "Kernels meet by name, grid, block and occurrence, each rank of the timeline for itself. "
-        "Names are compared without return type, arguments, and casts of template values.",
+        "Kernels are matched by name, grid, block and occurrence, each rank of the timeline "
+        "separately. Names are compared without return type, arguments, and casts of template "
+        "values.",
         "Times are the timeline's. Executions that were not profiled are judged by the mean of "
         "the profiled ones of the same name, grid and block.",
     ),

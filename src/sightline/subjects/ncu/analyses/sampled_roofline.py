@@ -54,11 +54,11 @@ ANALYSIS = Analysis(
         duration("device_ns", "their time on the device, added up"),
         number("samples", "samples of active warps"),
         number("issued_samples", "those in which the warp had issued an instruction"),
-        real("warps_low", "active warps of an SM: assumed to be at least so many", "warps"),
-        real("warps_high", "and at most so many, which fit", "warps"),
+        real("warps_low", "active warps of an SM: the assumed lower bound", "warps"),
+        real("warps_high", "the upper bound: the warps that fit", "warps"),
         pct("issue_low_pct", "issue slots used while an SM was active, at least"),
         pct("issue_high_pct", "and at most; one instruction per cycle and scheduler is 100 %"),
-        text("precision", "fp64, fp32, fp16 or of a tensor core; null where none was met"),
+        text("precision", "fp64, fp32, fp16 or of a tensor core; null where none was sampled"),
         real("flop_per_s_low", "operations per second of its time, at least", _FLOP),
         real("flop_per_s_high", "and at most", _FLOP),
         real("peak_flop_per_s", "compute ceiling, as the vendor prints it", _FLOP),
@@ -74,9 +74,9 @@ ANALYSIS = Analysis(
         "Nothing is counted: at least and at most hold the samples' error (95 %) and what is not "
         "known of the active warps, which are taken to be at least half of those that fit.",
         "Lanes: of instructions with a predicate none to all, of others all; but one to all where "
-        "the code has places at which lanes that parted meet again.",
+        "the code has points at which diverged lanes reconverge.",
         "What is asked of the L1 is not traffic of the L2 or of device memory: it holds what the "
-        "L1 answers itself. No samples tell the traffic of device memory.",
+        "L1 answers itself. No samples show the traffic of device memory.",
     ),
 )
 

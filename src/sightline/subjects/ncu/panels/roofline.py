@@ -44,7 +44,7 @@ def data(view: View) -> list[Block]:
 _SAMPLED = (
     "Estimated from samples of instructions; nothing was counted. At least and at most hold the "
     "samples' error (95 %) and the number of active warps, which is assumed to be at least half of "
-    "those that fit. No sample tells the traffic of device memory, so there is no picture: "
+    "those that fit. No sample shows the traffic of device memory, so there is no picture: "
     "ncu --set full counts it."
 )
 

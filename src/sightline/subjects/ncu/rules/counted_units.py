@@ -4,7 +4,7 @@ Symptom
     A table of nvprof's metrics, with levels such as Mid (5) and Low (1), and no times.
 
 Why it hurts
-    The unit that works most is what a kernel is bound by, if it works much; where none does, the
+    The busiest unit is what a kernel is bound by, if it works much; where none does, the
     kernel waits.
 
 Evidence
@@ -39,7 +39,7 @@ from sightline.core.model.run import Run
 from sightline.core.units import format_ns, format_pct, format_several
 from sightline.diagnosis.build import Advice, Evidence, abstain, build_finding
 
-RULE = Rule("counted-units", "The unit that works most")
+RULE = Rule("counted-units", "The busiest unit")
 
 MOST_KERNELS = 3
 LOW, MID = 3, 6  # CUDA Profiler User's Guide: Low is up to 3, Mid up to 6, High up to 9, Max 10
@@ -84,11 +84,11 @@ _INSTRUCTIONS = {
     "inst_inter_thread_communication": "exchange between threads",
 }
 _FIXES = {
-    _ARITHMETIC: "fewer instructions for a result: what does not change leaves the loop, several "
-    "results a thread share their operands, and fast intrinsics where the accuracy allows them",
+    _ARITHMETIC: "fewer instructions per result: move invariants out of the loop, let several "
+    "results of a thread share operands, and use fast intrinsics where the accuracy allows them",
     _CACHE: "fewer accesses: neighbors in registers or shared memory, wider loads (float4), and "
     "accesses of a warp in one line",
-    _DRAM: "fewer bytes: use again what was loaded, narrower types, and kernels fused that read "
+    _DRAM: "fewer bytes: reuse what was loaded, use narrower types, and fuse kernels that read "
     "the same data",
     _HOST: "keep on the GPU what kernels read: mapped host memory is read over the link each time",
     _CONTROL: "fewer branches: unroll loops, and treat borders apart from the inner part",
@@ -171,7 +171,7 @@ def _judge(name: str, duration_ns: int, of: dict[str, float]) -> Finding:
             fix = f"this is {library}'s code: other shapes, layouts or types of the call"
     else:
         fix = _WAITING_FIX
-        first = f"No unit works much in `{short}`, the most {unit.words}: it waits."
+        first = f"No unit is busy in `{short}`, the busiest is {unit.words}: it waits."
     return build_finding(
         RULE,
         first,
@@ -180,7 +180,7 @@ def _judge(name: str, duration_ns: int, of: dict[str, float]) -> Finding:
             where={"kernel": name},
         ),
         Advice(
-            fix=f"{fix}; what it costs says a run without counters:  nvprof PROGRAM  (before "
+            fix=f"{fix}; to see what it costs, run it without counters:  nvprof PROGRAM  (before "
             "Volta), or  nsys profile --stats=true PROGRAM",
             verify="sightline findings AFTER",
         ),
@@ -213,7 +213,7 @@ def _list_evidence(
         launches = format_several(int(of[_LAUNCHES]), "launch", "launches")
         yield f"{launches} of {format_ns(duration_ns)}: no more than that can be gained"
     else:
-        yield "counters alone: how long it takes, and what a change gains, they do not say"
+        yield "counters alone do not show how long it takes, or what a change gains"
 
 
 def _say_level(level: float) -> str:

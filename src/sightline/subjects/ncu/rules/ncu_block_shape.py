@@ -91,8 +91,8 @@ def _judge(
             },
         ),
         Advice(
-            fix=f"launch it in blocks of {_name(best)}; why the others are slower, the memory "
-            "sections of both tell (ncu --set full): which addresses the threads of a warp touch "
+            fix=f"launch it in blocks of {_name(best)}; the memory sections of both (ncu --set "
+            "full) show why the others are slower: which addresses the threads of a warp touch "
             "together, or how many blocks an SM holds",
             verify="sightline stats launch_shape AFTER: one shape, the fastest",
             cause=f"{format_several(launches, 'launch', 'launches')} of {count} in slower shapes",

@@ -66,8 +66,8 @@ def check(run: Run) -> Iterator[Finding]:
     leads = not is_launch_at_fault(run)
     yield build_finding(
         RULE,
-        f"{rows.item(0, 'text')[:1].upper()}{rows.item(0, 'text')[1:]}: the program that is meant "
-        "to be fast is another one.",
+        f"{rows.item(0, 'text')[:1].upper()}{rows.item(0, 'text')[1:]}: this is not the speed of "
+        "the optimized program.",
         Evidence(
             ("the code in the report has a section that only a debugger needs", *double),
         ),
@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix="build without -G (nvcc -O3 -lineinfo keeps the source lines), and profile again "
             "before anything is tuned"
             + ("; compute in single precision where the result allows it" if double else ""),
-            verify="sightline report AFTER: this is gone",
+            verify="sightline report AFTER: this finding is gone",
             sources=("NVCC: --device-debug turns off all optimizations on device code",),
         ),
         severity="warning" if leads else "info",

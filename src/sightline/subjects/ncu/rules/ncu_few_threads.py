@@ -61,9 +61,9 @@ def check(run: Run) -> Iterator[Finding]:
         f"{format_several(most, 'thread')}, {format_ns(round(spent))} in all: too little to judge.",
         Evidence((f"the largest is {name}",), where={"kernel": name}),
         Advice(
-            fix="profile the program on a problem of real size; of an example that only shows how "
-            "threads are numbered nothing can be made faster",
-            verify="sightline report AFTER: this is gone",
+            fix="profile the program on a problem of real size; an example that only shows how "
+            "threads are numbered cannot be made faster",
+            verify="sightline report AFTER: this finding is gone",
         ),
         severity="info",
         confidence="high",

@@ -66,7 +66,7 @@ def _hit(case: Case) -> Hit | None:
     needed = [
         Limit(name, use) for unit, name in others.items() if (use := case.use(unit)) is not None
     ]
-    evidence = "the kernel sets up generators' states, which is not work of the program"
+    evidence = "the kernel sets up random generators' states, which is not the program's own work"
     if busiest is not None:
         evidence += f"; its busiest unit is {busiest.unit}, at {format_pct(busiest.pct)} of peak"
     return Hit(

@@ -124,7 +124,7 @@ check = judge_kernels(
     metrics=[name.format(a) for name in (_MISS, _FILL) for a in _APERTURES],
     more=PEAKS,
     record="--section MemoryWorkloadAnalysis_Chart",
-    fix="copy the data to the device once (cudaMalloc and cudaMemcpy: what cudaMallocHost gives is "
-    "the host's), or prefetch managed memory, before the kernel runs",
+    fix="copy the data to the device once (cudaMalloc and cudaMemcpy: memory from cudaMallocHost "
+    "stays on the host), or prefetch managed memory, before the kernel runs",
     verify="sightline stats memory_hierarchy AFTER: misses go to device",
 )

@@ -98,7 +98,7 @@ check = judge_kernels(
     more=_OF_WARPS,
     record="--section Occupancy --section WorkloadDistribution",
     fix="see which threads run on (an index test that leaves all but a few out, a loop in one "
-    "thread): give each thread one item, and a long item a warp or a block; what is serial by "
-    "nature do on the CPU, or for many inputs in one launch",
+    "thread): give each thread one item, and a long item a warp or a block; do inherently serial "
+    "work on the CPU, or for many inputs in one launch",
     verify="sightline stats occupancy AFTER: achieved_pct nearer to theoretical_pct",
 )

@@ -84,7 +84,7 @@ def check(run: Run) -> Iterator[Finding]:
             Advice(
                 fix="check its result, the sizes that it is called with, and what the compiler "
                 "left of its body (cuobjdump -sass); then profile it again",
-                verify="sightline report AFTER: this is gone",
+                verify="sightline report AFTER: this finding is gone",
             ),
             title=f"{RULE.title}: {shorten_name(name)}",
             severity="warning",

@@ -38,7 +38,7 @@ from sightline.core.units import format_several
 from sightline.diagnosis.build import Advice, Evidence, build_finding
 from sightline.roofline.chart import shorten_name
 
-RULE = Rule("ncu-other-kernels", "Not the kernel that was meant")
+RULE = Rule("ncu-other-kernels", "Not the intended kernel")
 # Of the frameworks' own sources: aten/src/ATen/native/cuda (DistributionTemplates.h,
 # FillKernel.cu, Copy.cu, RangeFactories.cu), cuRAND's host API, CuPy's and JAX' fills; Thrust's
 # thrust/system/cuda/detail/{uninitialized_fill,fill,generate,tabulate}.h.
@@ -74,7 +74,7 @@ def check(run: Run) -> Iterator[Finding]:
     whose = "a framework's inputs" if all(is_known) else "inputs, by the names"
     yield build_finding(
         RULE,
-        f"{who} {whose}: of the kernels that compute with them nothing was recorded.",
+        f"{who} {whose}: nothing was recorded of the kernels that compute with them.",
         Evidence(
             (
                 f"{format_several(len(names), 'launch', 'launches')}, the longest of "
@@ -83,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
             where={"kernel": name},
         ),
         Advice(
-            fix="profile the kernel that is meant:  ncu -k regex:NAME --set full ..., or leave out "
+            fix="profile the intended kernel:  ncu -k regex:NAME --set full ..., or leave out "
             "the launches before it with --launch-skip",
             verify="sightline stats speed_of_light AFTER: names your kernel",
         ),

@@ -72,8 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
         _list_hits(every),
         every,
         "{}.",
-        "take several steps in one launch: those nearer than a tile in shared memory at once, two "
-        "to four others over elements that a thread keeps in registers",
+        "take several steps in one launch: steps whose stride fits a tile together in shared "
+        "memory, two to four others on elements that a thread keeps in registers",
         "sightline stats speed_of_light AFTER: fewer launches, each as long as one of these",
     )
 

@@ -81,9 +81,9 @@ check = judge_kernels(
     metrics=(*UNITS[DRAM], REQUESTS, SECTORS, _WAIT, WARP_LATENCY),
     more=(USED_BYTES,),
     record="--section MemoryWorkloadAnalysis_Tables --section WarpStateStats",
-    summary="{}: too few bytes are under way.",
+    summary="{}: too few bytes are in flight.",
     fix="load 16 bytes a thread (float4, uint4), or several words before the first of them is "
-    "used (#pragma unroll): more bytes are then under way; read what is needed twice only once "
-    "(registers, shared memory)",
+    "used (#pragma unroll): more bytes are then in flight; read data that is needed twice only "
+    "once (registers, shared memory)",
     verify="sightline stats speed_of_light AFTER: device memory nearer to its peak",
 )

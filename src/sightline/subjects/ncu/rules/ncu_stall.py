@@ -45,13 +45,13 @@ from sightline.subjects.ncu._loads import REQUESTS, SECTORS, USED_BYTES, WHOLE_S
 
 _FOR_LOADS = "long_scoreboard"
 _WIDEN = (
-    "load and store 4 to 16 bytes a thread (uchar4, uint4) and work on all of them: as many "
-    "instructions then carry so many times the data, and more of it is under way"
+    "load and store 4 to 16 bytes a thread (uchar4, uint4) and work on all of them: the same "
+    "number of instructions then moves several times the data, and more of it is in flight"
 )
 
 _TAKE_MORE = (
     "give each thread several items (a grid-stride loop over one wave of blocks, loads of float4): "
-    "more loads are then under way, and fewer blocks start, reduce and end"
+    "more loads are then in flight, and fewer blocks start, reduce and end"
 )
 # A thread that loads so few values and ends, in more than a wave of blocks (ours: an element of
 # each of two arrays).

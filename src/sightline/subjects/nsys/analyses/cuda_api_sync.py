@@ -18,7 +18,7 @@ from sightline.subjects.nsys.analyses._shared import (
 
 ANALYSIS = Analysis(
     "cuda_api_sync",
-    "Which calls held the host until the GPU was done? (as nsys analyze)",
+    "Which calls blocked the host until the GPU was done? (as nsys analyze)",
     (
         number("Duration (ns)", "duration", "ns"),
         number("Start (ns)", "start, since the session began", "ns"),

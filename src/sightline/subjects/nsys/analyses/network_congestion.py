@@ -24,7 +24,7 @@ ANALYSIS = Analysis(
     needs=("counters",),
     # nsys stats --help-reports=network_congestion, 2026.2
     params=(Param("ticks_threshold", 10_000, "least rate that is listed", "ticks/ms"),),
-    notes=("Recorded with --nic-metrics=true. The length of a tick is the card's own affair.",),
+    notes=("Recorded with --nic-metrics=true. The length of a tick depends on the card.",),
 )
 
 

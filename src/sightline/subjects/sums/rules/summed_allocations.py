@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
         Advice(
             fix=choose_fix(
                 run,
-                "allocate once, before the loop, and use the memory again; where sizes vary, "
+                "allocate once, before the loop, and reuse the memory; where sizes vary, "
                 "cudaMallocAsync from a pool whose release threshold is raised "
                 "(cudaMemPoolAttrReleaseThreshold)",
                 pytorch="keep tensors, or write into them (out=): PyTorch's allocator only asks "
@@ -80,5 +80,5 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         price=price_part(cost, cost, facts.repeated_ns, "ns"),
         confidence="medium",
-        method="bound from sums: all of these calls but those that came once",
+        method="bound from sums: all of these calls except one-time ones",
     )

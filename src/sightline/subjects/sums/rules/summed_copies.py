@@ -114,30 +114,30 @@ def _list_evidence(facts: SumFacts, rows: list[dict[str, Any]], *, pinned: bool)
     yield f"kernels together: {format_ns(facts.kernel_ns)}"
     rates = [row["bytes"] / row["ns"] for row in rows if row["bytes"] and row["ns"]]
     if rates and pinned and max(rates) >= PAGEABLE_GB_PER_S:
-        yield "memory is pinned, and copies run at the link's rate: fewer bytes are what is left"
+        yield "memory is pinned, and copies run at the link's rate: only fewer bytes help"
     elif rates and min(rates) < PAGEABLE_GB_PER_S:
         yield (
             f"pinned memory reaches {PAGEABLE_GB_PER_S:.0f} GB/s over PCIe 3 x16 and "
             f"{PINNED_GB_PER_S:.0f} over PCIe 4 x16"
         )
     if not is_serial(facts):
-        yield "whether they overlap kernels already, sums do not say"
+        yield "sums do not show whether they already overlap kernels"
 
 
 def _choose_fix(run: Run, *, pinned: bool) -> str:
     if pinned:
         return (
-            "copy less: keep on the GPU what it computes on again, and only what is new goes over "
-            "the link; then copy in parts on a second stream, while kernels run"
+            "copy less: keep on the GPU what it reuses, and send only new data; then copy in "
+            "parts on a second stream, while kernels run"
         )
     return choose_fix(
         run,
-        "keep on the GPU what it computes on again; pin the host's memory, and copy in parts on a "
-        "second stream, beside the kernels",
+        "keep on the GPU what it reuses; pin the host's memory, and copy in parts on a second "
+        "stream, while kernels run",
         training="keep tensors on the GPU; pin what is copied (DataLoader(pin_memory=True), "
         "tensor.pin_memory()) and copy with non_blocking=True",
         pytorch="keep tensors on the GPU; pin what is copied (tensor.pin_memory()) and copy with "
         "non_blocking=True",
-        compiled="keep on the GPU what it computes on again; pin the host's memory (cudaHostAlloc, "
+        compiled="keep on the GPU what it reuses; pin the host's memory (cudaHostAlloc, "
         "cudaHostRegister), and copy in parts with cudaMemcpyAsync on a second stream",
     )

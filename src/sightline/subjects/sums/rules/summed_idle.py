@@ -60,7 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
             fix="look at what the host does meanwhile, start-up first: record the single calls and "
             "kernels:  unitrace --chrome-call-logging --chrome-kernel-logging PROGRAM; of a "
             "program that has hardly begun, record a longer run",
-            verify="sightline findings AFTER: this is gone",
+            verify="sightline findings AFTER: this finding is gone",
         ),
         price=(Price(whole - facts.gpu_ns, "ns"), None),
         severity="info",
@@ -81,7 +81,7 @@ def _list_evidence(facts: SumFacts) -> Iterator[str]:
     if built:
         yield (
             f"{format_several(built, 'kernel')} compiled while the program ran (JIT): compiling "
-            "ahead of time (-fsycl-targets) takes that out of its start"
+            "ahead of time (-fsycl-targets) removes that from its start-up"
         )
     if facts.calls.is_empty():
         return

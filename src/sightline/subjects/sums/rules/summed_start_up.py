@@ -66,7 +66,7 @@ def check(run: Run) -> Iterator[Finding]:
             where={SEGMENT: "start-up"},
         ),
         Advice(
-            fix="nothing in what repeats: the first call creates the context and loads code, "
+            fix="nothing in the repeating part: the first call creates the context and loads code, "
             "whichever it is; measure with a problem of real size, or many rounds in one process",
             verify="sightline stats call_tally AFTER: max_ns of these calls",
             cause="context, code and first allocations",

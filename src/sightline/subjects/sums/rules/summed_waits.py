@@ -60,8 +60,8 @@ def check(run: Run) -> Iterator[Finding]:
     names = waits.get_column("name").head(2).to_list()
     yield build_finding(
         RULE,
-        f"{format_pct(100 * spent / facts.repeated_ns)} of what the calls take that repeat is "
-        f"spent in {' and '.join(names)}: the host waits there for the kernels before them, or "
+        f"{format_pct(100 * spent / facts.repeated_ns)} of the time of repeating calls is spent "
+        f"in {' and '.join(names)}: the host waits there for the kernels before them, or "
         "for the copies themselves. The calls alone do not say which of the two.",
         Evidence(list(_list_evidence(waits)), where={"call": names[0]}),
         Advice(
@@ -81,7 +81,7 @@ def _list_evidence(waits: pl.DataFrame) -> Iterator[str]:
         longest, others = row["longest_ns"], (row["calls"] or 0) - 1
         if longest is not None and others > 0 and longest * others > _TIMES * (row["ns"] - longest):
             told += (
-                f", {format_ns(longest)} of it in one: more than the others took by far, as for "
-                "the end of what ran before it"
+                f", {format_ns(longest)} of it in one call, far longer than the others: probably "
+                "a wait for earlier work"
             )
         yield told

@@ -19,7 +19,7 @@ ANALYSIS = Analysis(
         number("cpu", "CPU core", required=True),
         duration("busy_ns", "a thread ran on it"),
         pct("busy_pct", "share of the recording's time"),
-        duration("interrupt_ns", "it handled interrupts, of several at once one"),
+        duration("interrupt_ns", "it handled interrupts; simultaneous ones count once"),
         number("interrupts", "interrupts that it handled"),
         number("threads", "threads that ran on it"),
         number("switches", "times that a thread was put on it"),

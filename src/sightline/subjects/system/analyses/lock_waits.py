@@ -37,7 +37,7 @@ ANALYSIS = Analysis(
     needs=("sched_events", "host_ops"),
     notes=(
         "Counted is the time asleep up to the wake-up by another thread: a wait that a timer "
-        "ended was none for a lock.",
+        "ended is not counted.",
         "A futex is a lock, a condition or a barrier: the recording does not say which.",
     ),
 )

@@ -27,20 +27,20 @@ ANALYSIS = Analysis(
         number("component", "set of ranks whose clocks can be compared", required=True),
         duration("moved_ns", "added to the rank's own times when they were read"),
         Column("moved_ppm", pl.Float64, "its drift that was taken out, parts per million"),
-        duration("offset_ns", "what the ends would still add"),
-        Column("drift_ppm", pl.Float64, "and the drift, parts per million"),
+        duration("offset_ns", "remaining offset, by the ends of collectives"),
+        Column("drift_ppm", pl.Float64, "remaining drift, parts per million"),
         duration(
             "uncertainty_ns",
             "how far that may be wrong: 95th percentile of what remains; by packets, at most",
         ),
-        text("method", "what it was told by: collectives or packets"),
-        number("anchors", "collectives or packets of the rank that it was told by"),
-        text("state", "agree, moved, or contradictory: no clocks make sense of the matching"),
+        text("method", "measured by: collectives or packets"),
+        number("anchors", "collectives or packets of the rank that it was measured by"),
+        text("state", "agree, moved, or contradictory: no clocks fit the matching"),
     ),
     notes=(
         "Empty where fewer than eight collectives of several ranks could be matched, and no "
         "packets of hosts both ways.",
-        "Sends, receives and what has a root are left out: their ends do not come together.",
+        "Sends, receives and rooted collectives are left out: their ranks do not end together.",
     ),
 )
 

@@ -33,7 +33,7 @@ ANALYSIS = Analysis(
         text("part", "what kind of work or waiting it is", required=True),
         text(
             "basis",
-            "on what it rests: recorded; inferred (an event wait, or starts and ends that meet); "
+            "its evidence: recorded; inferred (an event wait, or starts and ends that meet); "
             "guessed; null where nothing explains it",
         ),
         text("name", "call or operation that it belongs to, or leads to", required=True),

@@ -32,10 +32,10 @@ ANALYSIS = Analysis(
         duration("wait_lag_ns", "least time from that node's end"),
         text(
             "wait_by",
-            "how that is known: event (told so), timing (inferred), callback (a host function "
+            "how that is known: event (recorded), timing (inferred), callback (a host function "
             "woke the thread)",
         ),
-        number("guess", "node of another stream that it may have waited for; no replay minds it"),
+        number("guess", "node of another stream that it may have waited for; replays ignore it"),
         duration("residual_ns", "time after the latest of these that nothing explains"),
         number("meeting", "collective that it belongs to, where ranks could be matched"),
         duration("meeting_lag_ns", "from the last member's start to its own end"),

@@ -30,7 +30,7 @@ ANALYSIS = Analysis(
     notes=(
         "Default: from the device's first operation's start to its last one's end.",
         "steady: from the end of the first step to the end of the last one, over whole periods "
-        "where steps differ in turn; of a single step, that one.",
+        "where steps alternate; of a single step, that one.",
         "repeating: from the first to the last usual step, without start-up and tail, which happen "
         "once; the default where nothing repeats, or what happens once takes too little to matter. "
         "The report is about it; whole is all of it.",
@@ -79,7 +79,7 @@ def _of_steps(run: Run, whole: pl.DataFrame, chosen: str) -> pl.DataFrame:
     if steps.is_empty():
         raise MissingDataError(
             f"there is no window '{chosen}'",
-            why="the recording marks no steps, and its kernels come back in no order",
+            why="the recording marks no steps, and its kernels do not repeat in any order",
             hint="Call prof.step() once per iteration, or choose a range such as 10ms..25ms.",
         )
     if chosen != "steady":
