@@ -82,5 +82,5 @@ def test_the_command_needs_no_second_recording(tmp_path: Path) -> None:
     path = make_export().write(tmp_path / "run.sqlite")
     outcome = command("graph", path)
     assert outcome.code == 0, outcome.err
-    assert "5 of 5 replayed operations are tied to their capture" in outcome.out
+    assert "5 of 5 replayed operations are matched to their capture" in outcome.out
     assert "layers.0.experts" in outcome.out
