@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import polars as pl
@@ -126,6 +127,17 @@ def test_one_server_alone_has_no_such_story(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="no transfer"):
         sightline.open(prefill).ask("kv_transfers")
     assert decode
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_numbers_that_cannot_be_are_refused(side: int, tmp_path: Path) -> None:
+    """A step of a trillion requests takes no trillion of anything here."""
+    paths = write_apart(serve_apart(random.Random(3)), tmp_path)
+    many = "999999999999(999999999999)"
+    text = re.sub(r"(context|generation)_[1-9]\d*\(\d+\)", rf"\1_{many}", paths[side].read_text())
+    paths[side].write_text(text)
+    with pytest.raises(MissingDataError, match="not the client's"):
+        sightline.open(*map(str, paths)).ask("request_story")
 
 
 def test_requests_of_another_load_are_refused(tmp_path: Path) -> None:

@@ -156,9 +156,9 @@ def _find_prefilled(steps: pl.DataFrame, asked: pl.DataFrame) -> np.ndarray:
     # Prompts in pieces: by order alone.
     computed = ordered["prefill_tokens"].cum_sum().to_numpy()
     wanted = asked["prompt_tokens"].cum_sum().to_numpy()
-    at = np.searchsorted(computed, wanted)
-    reached = at < len(computed)
-    ends: np.ndarray = ordered["end_ns"].to_numpy()[at[reached]]
+    if not len(computed) or not len(wanted) or computed[-1] != wanted[-1]:
+        return np.array([], dtype=np.int64)  # others asked, too, or not all was computed
+    ends: np.ndarray = ordered["end_ns"].to_numpy()[np.searchsorted(computed, wanted)]
     return ends
 
 
