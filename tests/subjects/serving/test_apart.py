@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import polars as pl
@@ -84,6 +85,21 @@ def test_the_parts_are_the_clients_latency(seed: int, clock_ns: int, tmp_path: P
         assert row["decode_offset_ns"] == pytest.approx(-clock_ns, abs=2_000)
 
 
+def test_a_prompt_that_overtakes_another_has_its_own_step(tmp_path: Path) -> None:
+    """A proxy's threads may swap two that are sent at once: their numbers of tokens tell."""
+    apart = serve_apart(random.Random(9))
+    asked = apart.decode.requests
+    for one, other in zip(asked[::4], asked[1::4], strict=True):
+        other.arrival_ns = one.arrival_ns - 1_000  # sent first, and computed behind the other
+    rows = sightline.open(*map(str, write_apart(apart, tmp_path))).ask("request_story")
+    done = (rows["sent_ns"] + rows["prefill_ns"]).to_list()
+    swapped = sorted(range(len(asked)), key=lambda n: asked[n].arrival_ns)
+    for place, number in enumerate(swapped):
+        told = done[place] - done[0]
+        assert told == pytest.approx(apart.prefilled_ns[number] - apart.prefilled_ns[swapped[0]],
+                                     abs=2_000)  # fmt: skip
+
+
 def test_transfers_are_listed(tmp_path: Path) -> None:
     apart = serve_apart(random.Random(5))
     run = sightline.open(*map(str, write_apart(apart, tmp_path)))
@@ -111,6 +127,17 @@ def test_one_server_alone_has_no_such_story(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="no transfer"):
         sightline.open(prefill).ask("kv_transfers")
     assert decode
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_numbers_that_cannot_be_are_refused(side: int, tmp_path: Path) -> None:
+    """A step of a trillion requests takes no trillion of anything here."""
+    paths = write_apart(serve_apart(random.Random(3)), tmp_path)
+    many = "999999999999(999999999999)"
+    text = re.sub(r"(context|generation)_[1-9]\d*\(\d+\)", rf"\1_{many}", paths[side].read_text())
+    paths[side].write_text(text)
+    with pytest.raises(MissingDataError, match="not the client's"):
+        sightline.open(*map(str, paths)).ask("request_story")
 
 
 def test_requests_of_another_load_are_refused(tmp_path: Path) -> None:

@@ -150,25 +150,27 @@ def _find_servers(steps: pl.DataFrame) -> tuple[int, int]:
 def _find_prefilled(steps: pl.DataFrame, asked: pl.DataFrame) -> np.ndarray:
     """When each prompt was computed, ns: the end of the step that has its last token."""
     ordered = steps.filter(pl.col("prefill_tokens") > 0).sort("start_ns")
-    if int(ordered["prefill_requests"].sum()) == asked.height:
+    begun = ordered.get_column("prefill_requests")
+    if (begun > 0).all() and not begun.has_nulls() and int(begun.sum()) == asked.height:
         return _match_prompts(ordered, asked["prompt_tokens"].to_list())
     # Prompts in pieces: by order alone.
     computed = ordered["prefill_tokens"].cum_sum().to_numpy()
     wanted = asked["prompt_tokens"].cum_sum().to_numpy()
-    at = np.searchsorted(computed, wanted)
-    reached = at < len(computed)
-    ends: np.ndarray = ordered["end_ns"].to_numpy()[at[reached]]
+    if not len(computed) or not len(wanted) or computed[-1] != wanted[-1]:
+        return np.array([], dtype=np.int64)  # others asked, too, or not all was computed
+    ends: np.ndarray = ordered["end_ns"].to_numpy()[np.searchsorted(computed, wanted)]
     return ends
 
 
 def _match_prompts(steps: pl.DataFrame, prompts: Sequence[int]) -> np.ndarray:
     """When each prompt was computed, of steps that compute each whole: the earliest that fit."""
     done = np.zeros(len(prompts), dtype=np.int64)
-    waiting = list(range(len(prompts)))
+    coming, waiting = iter(range(len(prompts))), list[int]()
     for count, tokens, end in steps.select("prefill_requests", "prefill_tokens", "end_ns").rows():
-        choices = combinations(waiting[: count + _OVERTAKE], count)
+        waiting += islice(coming, count + _OVERTAKE - len(waiting))
+        choices = islice(combinations(waiting, count), _MOST_CHOICES // count)
         # Of a prompt whose beginning was cached less is computed: then by order alone.
-        fits = (c for c in islice(choices, _MOST_CHOICES) if sum(prompts[n] for n in c) == tokens)
+        fits = (c for c in choices if sum(prompts[n] for n in c) == tokens)
         for number in next(fits, tuple(waiting[:count])):
             done[number] = end
             waiting.remove(number)

@@ -30,10 +30,8 @@ def list_transfers(run: Run) -> pl.DataFrame:
                                   "name", "start_ns", "end_ns"])  # fmt: skip
     found = host.filter(match_names(host, TRANSFERS)) if host.height else host
     works = host.filter(pl.col("layer").is_in(_WORK)).get_column("host_op_id").sort()
-    first, last = (
-        works.search_sorted(found.get_column(name), side=side)
-        for name, side in (("host_op_id", "right"), ("subtree_end_id", "left"))
-    )
+    first = works.search_sorted(found.get_column("host_op_id"), side="right")
+    last = works.search_sorted(found.get_column("subtree_end_id"), side="left")
     name = pl.col("name").cast(pl.String)
     hooks = found.with_columns(name, is_hook=name.str.contains(_HOOKS), works=last > first)
     are_told = (pl.col("is_hook") & pl.col("works")).any().over("rank")
