@@ -94,7 +94,7 @@ def test_where_tokens_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file.chmod(0o600)
     assert read_token(str(file)) == TOKEN
     file.chmod(0o640)
-    with pytest.raises(RequestError, match="others can read the token"):
+    with pytest.raises(RequestError, match="other users can read the token"):
         read_token(str(file))
     file.chmod(0o600)
     file.write_text("short")

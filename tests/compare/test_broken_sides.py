@@ -65,7 +65,7 @@ def test_one_broken_side(tmp_path: Path, make, code: int, said: str, swapped: bo
     assert done.code == code, done.err
     assert said in " ".join((done.out + done.err).split())
     assert "Traceback" not in done.err
-    assert "bug of sightline" not in done.err
+    assert "bug in sightline" not in done.err
 
 
 def test_versions_of_the_runtime_are_not_the_profilers(tmp_path: Path) -> None:

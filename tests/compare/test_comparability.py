@@ -117,7 +117,7 @@ def test_options_of_the_profiler_limit(tmp_path: Path) -> None:
     other = _sample(tmp_path, "other", Program())
     check = _find("Python stacks", one, other)
     assert (check.effect, check.text) == (
-        "limits", "Python stacks were recorded before only, which costs its host time",
+        "limits", "Python stacks were recorded before only, which adds to its host time",
     )  # fmt: skip
 
 
