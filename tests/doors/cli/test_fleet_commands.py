@@ -92,7 +92,7 @@ def test_triggers_by_name(tmp_path: Path) -> None:
         (["capture", "--for", "10min"], "100ms to 60s"),
         (["capture", "--steps", "5000"], "steps are 1 to 1,000"),
         (["capture", "--ranks", "1,x"], "are not ranks"),
-        (["capture", "--hosts", "n1"], "there is none"),
+        (["capture", "--hosts", "n1"], "none was given"),
         (["capture", "--socket", "/nowhere/s"], "no daemon listens at"),
         (["daemon", "--trigger", "webhok"], "webhook"),
         (["daemon", "--listen", "0.0.0.0"], "must know a token"),
