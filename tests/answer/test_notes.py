@@ -34,7 +34,9 @@ def test_a_rule_that_found_two_things_is_named_once() -> None:
     found = [find("host-late", 40.0), find("host-late", 30.0), find("sync-in-step", 25.0)]
     idle = [{"idle_ns": 50_000}]
     (said,) = Answer(findings=found, breakdown=idle).notes
-    assert said.startswith("The gains of host-late and sync-in-step overlap: there are 50.00 µs")
+    assert said.startswith(
+        "The gains of host-late and sync-in-step overlap: the GPU is idle for 50.00 µs"
+    )
     (said,) = Answer(findings=found[:2], breakdown=idle).notes
     assert said.startswith("The gains of all host-late findings overlap")
 

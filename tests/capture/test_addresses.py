@@ -67,7 +67,7 @@ def test_no_hosts(text: str) -> None:
 
 
 def test_other_nodes_want_a_token_and_tls() -> None:
-    with pytest.raises(RequestError, match="there is none") as caught:
+    with pytest.raises(RequestError, match="none was given") as caught:
         list_addresses(Places("n1"), None, {})
     assert "--token-file" in str(caught.value.hint)
     (address,) = list_addresses(Places("n1"), TOKEN, {})

@@ -169,7 +169,7 @@ def test_one_that_is_stopped(tmp_path: Path) -> None:
         assert node.left == []
     (text,) = outcome.problems
     assert "rank 3" in text
-    assert "did not ask for orders in time: it hangs, is stopped" in text
+    assert "did not contact the daemon in time: it hangs, is stopped" in text
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_nobody_listens(tmp_path: Path) -> None:
         node.wait_for(1)
         with pytest.raises(RequestError, match="no process of job 8 listens") as caught:
             record(node, tmp_path / "out", Wanted(job="8"))
-        assert caught.value.why == "those that listen are of 7"
+        assert caught.value.why == "those that listen belong to 7"
 
 
 def test_a_door_that_another_daemon_has(tmp_path: Path) -> None:

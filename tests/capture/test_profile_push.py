@@ -236,7 +236,7 @@ def test_addresses_that_are_none() -> None:
     with pytest.raises(RequestError) as caught:
         read_target("otlp=http://ada:secret@a:1", {})
     assert "secret" not in f"{caught.value.what} {caught.value.why} {caught.value.hint}"
-    with pytest.raises(RequestError, match="end of a line"):
+    with pytest.raises(RequestError, match="a line break"):
         read_target("otlp=http://a", {"OTEL_EXPORTER_OTLP_HEADERS": "a=b%0d%0ac: d"})
 
 

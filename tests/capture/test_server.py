@@ -101,7 +101,7 @@ def test_tls(node: OwnNode, tmp_path: Path) -> None:
 
 
 def test_no_address_that_others_reach_without_tls(node: OwnNode) -> None:
-    with pytest.raises(RequestError, match="can be reached by others") as caught:
+    with pytest.raises(RequestError, match="can be reached from other machines") as caught:
         NetServer("0.0.0.0", 0, node.api, TOKEN, None)
     assert "--certificate" in str(caught.value.hint)
 

@@ -59,7 +59,7 @@ def test_other_tokens_and_late_ones() -> None:
     assert "another token" in str(Verifier(TOKEN).find_problem(*ASKED, signed, b""))
     signed = sign_request(TOKEN, *ASKED, b"")
     late = Verifier(TOKEN, now=lambda: float(signed[TIME]) + WINDOW_S + 1)
-    assert "its clock is -121 s from this one's" in str(late.find_problem(*ASKED, signed, b""))
+    assert "its clock differs from this machine's by -121 s" in str(late.find_problem(*ASKED, signed, b""))
 
 
 def test_a_flood_by_who_knows_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_where_tokens_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file.chmod(0o600)
     assert read_token(str(file)) == TOKEN
     file.chmod(0o640)
-    with pytest.raises(RequestError, match="others can read the token"):
+    with pytest.raises(RequestError, match="other users can read the token"):
         read_token(str(file))
     file.chmod(0o600)
     file.write_text("short")

@@ -65,7 +65,7 @@ def test_one_broken_side(tmp_path: Path, make, code: int, said: str, swapped: bo
     assert done.code == code, done.err
     assert said in " ".join((done.out + done.err).split())
     assert "Traceback" not in done.err
-    assert "bug of sightline" not in done.err
+    assert "bug in sightline" not in done.err
 
 
 def test_versions_of_the_runtime_are_not_the_profilers(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_versions_of_the_runtime_are_not_the_profilers(tmp_path: Path) -> None:
         )
         sides.append(path)
     shown = sightline("compare", *sides).out
-    assert "other versions of the GPU's runtime" in shown
+    assert "different versions of the GPU's runtime" in shown
     assert "12040 before, 12080 after" in " ".join(shown.split())
 
 
@@ -98,5 +98,5 @@ def test_versions_of_pytorch_are_told_apart(tmp_path: Path) -> None:
         recorder.close()
         sides.append(folder / "proc-abcdefgh-1.events")
     said = " ".join(sightline("compare", *sides).out.split())
-    assert "other versions of the profiler" in said
+    assert "different versions of the profiler" in said
     assert "0.1.0, PyTorch 2.8.0 before, 0.1.0, PyTorch 2.9.1 after" in said

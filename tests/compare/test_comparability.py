@@ -57,7 +57,7 @@ def test_both_profilers_of_one_program(tmp_path: Path) -> None:
     assert data["verdict"]["word"] == "no change"
     assert {p["delta_ns"] for p in data["pairs"] if p["part"] != "idle"} == {0}
     assert {p["grade"] for p in data["pairs"] if p["part"] != "idle"} <= {"exact", "spelling"}
-    assert any("other profilers" in c["text"] for c in data["checks"] if c["effect"] == "limits")
+    assert any("different profilers" in c["text"] for c in data["checks"] if c["effect"] == "limits")
 
 
 def test_more_ranks_block(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_options_of_the_profiler_limit(tmp_path: Path) -> None:
     other = _sample(tmp_path, "other", Program())
     check = _find("Python stacks", one, other)
     assert (check.effect, check.text) == (
-        "limits", "Python stacks were recorded before only, which costs its host time",
+        "limits", "Python stacks were recorded before only, which adds to its host time",
     )  # fmt: skip
 
 

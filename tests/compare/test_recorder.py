@@ -31,7 +31,7 @@ def test_a_slower_host_is_said_with_what_was_recorded(tmp_path: Path) -> None:
     data = _compare(tmp_path, (1.0, 1.8))
     (check,) = (c for c in data["checks"] if c["check"] == "recorder")
     assert "and a slower host, took about" in check["text"]
-    assert "as recorded a step took 3.830 ms before and 7.085 ms after" in check["text"]
+    assert "as recorded, a step took 3.830 ms before and 7.085 ms after" in check["text"]
     step = data["step"]
     assert abs(step["after_ns"] / step["before_ns"] - 1) < 0.05
     assert data["verdict"]["word"] not in ("slower", "faster")

@@ -57,7 +57,7 @@ def test_names_of_an_xid() -> None:
     assert page == explain_name("XID79") == explain_name("xid:79") == explain_name("xid-79")
     assert len(explain_name("xid").splitlines()) == 174
     for wrong in ("xid seven", "xid 0", "xid 123456"):
-        with pytest.raises(RequestError, match="is not the number of an XID"):
+        with pytest.raises(RequestError, match="is not an XID number"):
             explain_name(wrong)
     with pytest.raises(RequestError, match="there is no rule"):
         explain_name("xid-storm")

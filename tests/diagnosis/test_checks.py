@@ -130,5 +130,5 @@ def test_gains_from_the_same_idle_time_are_not_to_be_added() -> None:
     ).answer()
     notes = [note for note in answer.notes if "overlap" in note]
     assert notes == [
-        "The gains of sync-in-step and host-late overlap: there are 16.22 ms of idle time in all."
+        "The gains of sync-in-step and host-late overlap: the GPU is idle for 16.22 ms in all."
     ]

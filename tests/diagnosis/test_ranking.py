@@ -175,5 +175,5 @@ def test_a_cost_beyond_where_it_is_seen_is_explained() -> None:
     cost = Price(900, "ns", 90.0)
     (shown,) = ranked([finding("sync-in-step", 900, cost=cost, direct_ns=300)], QUIET)
     assert shown.evidence == (
-        "300 ns of its cost is lost there; the other 600 ns would go with it",
+        "300 ns of its cost is lost there; the other 600 ns would disappear with it",
     )

@@ -44,7 +44,7 @@ def test_cause_rank_and_cost(tmp_path: Path, cause: Cause) -> None:
     assert (first["cause"], first["ranks"], first["is_persistent"]) == (cause.kind, whose, True)
     assert first["gain_ns"] == pytest.approx(program.measure_cost(cause), rel=0.05)
     assert verdict.stragglers.height == 1
-    tokens = "its all-to-alls carry 1.80 times the bytes of other ranks'"
+    tokens = "its all-to-alls carry 1.80 times as many bytes as other ranks'"
     assert first["detail"] == (tokens if cause.kind == EXPERTS else None)
     assert first["gain_ns"] <= verdict.length_ns - verdict.ideal_ns
 

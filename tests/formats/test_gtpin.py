@@ -251,5 +251,5 @@ def test_damage(tmp_path: Path, text: str) -> None:
 
 
 def test_a_heading_alone_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DamagedError, match="no kernel's counts"):
+    with pytest.raises(DamagedError, match="no kernel has complete counts"):
         open_text(tmp_path / "empty.txt", TITLE)

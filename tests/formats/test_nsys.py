@@ -701,7 +701,7 @@ def test_each_message_of_the_profiler_is_told_and_how_often(tmp_path: Path) -> N
         ([], "no GPU operations were recorded", ["no_device_ops", "no_host_ops"]),
         (
             ["No CUDA events collected. Does the process use CUDA?"],
-            "made no call of it until recording stopped",
+            "made no CUDA call until recording stopped",
             ["no_device_ops"],
         ),
         (
@@ -743,8 +743,8 @@ def test_a_program_that_never_called_cuda(
     ("library", "said"),
     [
         ("/usr/lib64/libcudart.so.11.8.89", "CPU samples of the program lie in libcudart"),
-        ("/usr/lib64/libnvidia-ptxjitcompiler.so.520.61.05", "but no call of it came"),
-        ("/usr/lib64/libcuda.so.520.61.05", "made no call of it until recording stopped"),  # nsys'
+        ("/usr/lib64/libnvidia-ptxjitcompiler.so.520.61.05", "but no CUDA call was recorded"),
+        ("/usr/lib64/libcuda.so.520.61.05", "made no CUDA call until recording stopped"),  # nsys'
     ],
 )  # fmt: skip
 def test_samples_show_that_the_program_used_cuda(tmp_path: Path, library: str, said: str) -> None:

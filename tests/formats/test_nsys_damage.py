@@ -229,9 +229,9 @@ def test_packed_export_or_report_is_told_how_to_unpack(
     for name, content in (("e.sqlite", whole.read_bytes()), ("r.nsys-rep", Report().content())):
         path = tmp_path / f"{name}.packed"
         path.write_bytes(pack(content))
-        with pytest.raises(sightline.InputError, match="it is packed with") as raised:
+        with pytest.raises(sightline.InputError, match="it is compressed with") as raised:
             sightline.open(path)
-        assert f"Unpack it first:  {program} --keep " in str(raised.value)
+        assert f"Decompress it first:  {program} --keep " in str(raised.value)
 
 
 def test_kernels_whose_time_was_not_collected_are_left_out(tmp_path: Path) -> None:

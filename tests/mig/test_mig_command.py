@@ -83,7 +83,7 @@ def test_lists() -> None:
         (("--gpu", "T4", "--want", "1g.10gb"), "there is no GPU with MIG called 'T4'"),
         (("--gpu", "H100-80GB:200000", "--want", "1g.10gb"), "100,000 GPUs at most"),
         (("--gpu", "A30:99", "--want", "4g.24gb:99", "--to", "nvidia-smi"), "several machines"),
-        (("--want", "1g.10gb"), "none with MIG can be read here"),
+        (("--want", "1g.10gb"), "no GPU with MIG can be read here"),
         (("--gpu", "A30", "--want", "1g.6gb", "--apply"), "not the GPUs of this machine"),
     ],
 )  # fmt: skip

@@ -124,7 +124,7 @@ def test_findings_fixed_and_new(sides: list[list[Sample]], data: dict[str, Any])
     ]
     assert "cost fell by" not in render_comparison({**data, "findings": apart}).plain
     screen = render_comparison({**data, "findings": rows}).plain
-    assert "foreseen gain up to 8 ns; its cost fell by 9 ns" in screen
+    assert "predicted gain up to 8 ns; its cost fell by 9 ns" in screen
     lines = [line.split() for line in screen.splitlines()]
     assert ["A", "fixed", "9", "ns", "not", "found"] in lines
     assert ["C", "new", "not", "found", "2", "ns"] in lines

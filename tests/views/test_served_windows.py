@@ -117,9 +117,9 @@ def test_a_window_and_what_changed(service: HistoryService) -> None:
         ("job?job=4712", "no window of this job"),
         ("job", "no window of this job"),
         ("window?id=../../etc/passwd", "no such window"),
-        ("flame?job=4711&from=1e9", "is not a moment"),
+        ("flame?job=4711&from=1e9", "is not a time"),
         ("flame?job=4711&to=5", "no window of this job"),
-        ("flame?job=4711&from=99999999999999999999", "is not a moment"),
+        ("flame?job=4711&from=99999999999999999999", "is not a time"),
     ],
 )
 def test_what_there_is_not(service: HistoryService, link: str, problem: str) -> None:

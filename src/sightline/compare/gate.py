@@ -39,7 +39,7 @@ def parse_gate(text: str) -> Gate:
         raise RequestError(
             f"--fail-on {text!r} is not a condition",
             why=f"it takes slower, inconclusive, or one of {', '.join(_NAMES)} with a limit",
-            hint="As  --fail-on 'step_ns > 3%'  or  --fail-on 'kernel:gemm > 50us'",
+            hint="For example  --fail-on 'step_ns > 3%'  or  --fail-on 'kernel:gemm > 50us'",
         )
     try:
         pattern = re.compile(match["pattern"]) if match["pattern"] else None

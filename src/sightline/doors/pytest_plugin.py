@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sightline-fail-on",
         metavar="CONDITION",
         default="slower",
-        help="as of sightline compare, as 'step_ns > 3%%' (default: slower)",
+        help="a condition of sightline compare, such as 'step_ns > 3%%' (default: slower)",
     )
 
 

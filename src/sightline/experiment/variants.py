@@ -85,7 +85,7 @@ def list_variants(
             raise RequestError(
                 f"no command has {_mark(name)}",
                 why=f"--set {name}=... is put in its place",
-                hint=f"As in  python train.py --{name.replace('_', '-')} {_mark(name)}",
+                hint=f"For example  python train.py --{name.replace('_', '-')} {_mark(name)}",
             )
     axes = [[(name, value) for value in values] for name, values in settings.items()]
     axes += [[(name, value) for value in values] for name, values in environment.items()]

@@ -53,8 +53,8 @@ def parse_wish(text: str, *, scale: bool) -> Wish:
         raise RequestError(
             f"'{text}' starts with no kind of work",
             why=f"kinds are {', '.join(KINDS)}",
-            hint="As  kernel:gemm, or cpu:DataLoader for CPU time in a range. The name of a\n"
-            "finding, as dataloader-starved, can be removed, alone.",
+            hint="For example  kernel:gemm, or cpu:DataLoader for CPU time in a range. A finding,\n"
+            "such as dataloader-starved, can only be removed, and only by itself.",
         )
     try:
         factor = float(number)

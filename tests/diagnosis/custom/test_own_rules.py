@@ -284,7 +284,7 @@ GOOD = 'tag: t\nname: N\nmetrics: [breakdown]\nparameters: {most: 5}\nvariables:
         ("tag: t\nrule: '1'\nmetrics: idle", 3, "a list"),
         ("tag: t\nparameters:\n  max: 3\nrule: '1'", 3, "means something else"),
         ("tag: t\nvariables:\n  a: b + 1\n  b: 1\nrule: a", 3, "'b' is not known"),
-        ("tag: t\nrule: '1'\nseverity: bad", 3, "a severity is one of"),
+        ("tag: t\nrule: '1'\nseverity: bad", 3, "a severity must be one of"),
         ("tag: t\nparameters: [p]\nrule: p > 1", 2, "has no value"),
         ("rules:\n- tag: t\n  rule: '1'\nmore: 1", 4, "'more' is not known"),
         ("tag: 2026-01-01\nrule: '1'", 1, "is not"),

@@ -180,7 +180,7 @@ def test_names_of_a_recording_stay_strings(tmp_path: Path) -> None:
     ("name", "arguments", "word"),
     [
         ("summary", {"recording": "r9"}, "r1 is open"),
-        ("table", {"recording": "r1"}, "one of sql and analysis"),
+        ("table", {"recording": "r1"}, "give either sql or analysis"),
         ("table", {"recording": "r1", "analysis": "kernls"}, "did you mean"),
         ("findings", {"recording": "r1", "finding": "F99"}, "there are"),
         ("timeline", {"recording": "r1", "side": "left"}, "device and host"),

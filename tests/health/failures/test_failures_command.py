@@ -92,8 +92,8 @@ def test_logs_of_nodes_are_counted(tmp_path: Path) -> None:
     ("words", "said"),
     [
         ((), "there is nothing to count"),
-        (("--incidents", "CSV"), "of how many GPUs over which time"),
-        (("--incidents", "CSV", "--gpus", "0", "--over", "1d"), "of how many GPUs"),
+        (("--incidents", "CSV"), "the number of GPUs and the period"),
+        (("--incidents", "CSV", "--gpus", "0", "--over", "1d"), "the number of GPUs"),
         (("--incidents", "CSV", "--gpus", "8", "--over", "0s"), "is not a length of time"),
         (("--incidents", "CSV", "--gpus", "8", "--over", "1d", "--job", "8"), "is not a job"),
         (("--incidents", "none.csv", "--gpus", "8", "--over", "1d"), "cannot read none.csv"),

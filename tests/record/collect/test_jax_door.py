@@ -131,10 +131,10 @@ def write_empty(body: bytes) -> bytes:
     [
         (lambda body: b"", "it could not write"),
         (lambda body: b"\x38\x01", "nothing happened while it recorded"),
-        (lambda body: b"\xff\xff\xff", "makes no sense"),
-        (lambda body: b"\0" * (2 << 20), "longer than an answer can be"),
+        (lambda body: b"\xff\xff\xff", "its answer is malformed"),
+        (lambda body: b"\0" * (2 << 20), "its answer is too long"),
         (write_link, "other than a file"),
-        (write_second_name, "another's file"),
+        (write_second_name, "belongs to another user"),
         (write_folder_link, "other than a file"),
         (write_empty, "0 bytes"),
     ],

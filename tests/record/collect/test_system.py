@@ -150,7 +150,7 @@ def test_a_snapshot_at_an_event(program: Path, tmp_path: Path, step: int) -> Non
         assert (f"step {step}" in names, "step 449999" in names, kept.notes) == (True, False, [])
     else:
         assert names[-1] == "step 449999"
-        assert "the last events were kept instead" in kept.notes[0]
+        assert "the latest events were kept instead" in kept.notes[0]
 
 
 @needs_lttng

@@ -57,7 +57,7 @@ def test_flop_rates_are_likwids():
 
 def test_what_perf_says_is_explained():
     assert perf.explain("instructions", NOT_SUPPORTED, failed=False) == (
-        "this machine does not count instructions: a virtual one mostly has no counters"
+        "this machine does not count instructions: virtual machines mostly have no counters"
     )
     assert "knows no uncore_imc/cas_count_read/" in perf.explain(
         "uncore_imc/cas_count_read/", NO_PMU, failed=True

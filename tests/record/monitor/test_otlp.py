@@ -78,5 +78,5 @@ def test_a_push_arrives_and_failures_are_said_once(tmp_path: Path) -> None:
     assert [path for path, _ in taken] == ["/v1/metrics"] * 4
     assert "resourceMetrics" in taken[0][1]
     assert [text.split(" (")[0] for text in said] == [
-        "OTLP: metrics are not taken", "OTLP: the receiver accepts metrics again",
+        "OTLP: the receiver does not accept metrics", "OTLP: the receiver accepts metrics again",
     ]  # fmt: skip

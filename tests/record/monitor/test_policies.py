@@ -142,7 +142,7 @@ def test_the_policies_that_ship_are_silent_on_a_gpu_at_work() -> None:
     [
         ("metrics: [power]", "'power' is not watched"),
         ("metrics: [power_w]\nwatch: {for: soon}", "a duration is expected"),
-        ("metrics: [power_w]\nwatch: {of: rooms}", "what is watched is one of gpus"),
+        ("metrics: [power_w]\nwatch: {of: rooms}", "what is watched must be one of gpus"),
         ("metrics: [power_w]\nwatch: {until: 3}", "has no 'until'"),
     ],
 )

@@ -90,7 +90,7 @@ def test_without_clang_at_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kernel_without_uprobes(tmp_path: Path) -> None:
     with pytest.raises(RequestError) as refused:
         perf.Samples(tracing=tmp_path)
-    assert "no events for uprobes" in str(refused.value)
+    assert "no uprobe events" in str(refused.value)
     assert "mount -t tracefs" in str(refused.value.hint)
 
 

@@ -53,7 +53,7 @@ def add_what(what: argparse._ArgumentGroup) -> None:
     what.add_argument(
         "--trace",
         metavar="+A,B",
-        help="nsys: trace these, too, as +mpi,ucx,nccl,python-gil; A,B: only these",
+        help="nsys: trace these, too, such as +mpi,ucx,nccl,python-gil; A,B: only these",
     )
     what.add_argument(
         "--gpu-metrics",

@@ -55,11 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hosts",
         metavar="HOSTS",
-        help="node[01-16],login1:9477; slurm; or "
-        "dns:NAME, all that a name stands for, as a headless service of Kubernetes",
+        help="node[01-16],login1:9477; slurm; or dns:NAME, all hosts behind a name, such as a "
+        "headless Kubernetes service",
     )
     parser.add_argument(
-        "--host-file", metavar="FILE", help="file of hosts, one per line, as MPI uses it"
+        "--host-file", metavar="FILE", help="file of hosts, one per line, as for MPI"
     )
     parser.add_argument(
         "--socket",

@@ -60,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of the time from start to end",
     )
     what.add_argument(
-        "--more-is-better", action="store_true", help="--value: more of it is better, as tokens/s"
+        "--more-is-better",
+        action="store_true",
+        help="--value: more of it is better, such as tokens/s",
     )
     how = parser.add_argument_group("how long")
     how.add_argument(

@@ -224,7 +224,7 @@ def steps_of(schedule: str | tuple[int, int, int]) -> list[int]:
         wait, warm_up, active = (int(p) for p in parts)
     except ValueError:
         raise ValueError(
-            f"'{schedule}' is not a schedule: write WAIT:WARMUP:ACTIVE, as 2:1:5"
+            f"'{schedule}' is not a schedule: write WAIT:WARMUP:ACTIVE, such as 2:1:5"
         ) from None
     if min(wait, warm_up) < 0 or active < 1:
         raise ValueError(

@@ -40,7 +40,7 @@ def test_nine_turns(tmp_path: Path) -> None:
         cost_ns=270_000,
         gain_ns=270_000,
         evidence=["9 × memcpy of 1.049 MB, 180.0 µs", "9 × memset of 1.049 MB, 90.00 µs"],
-        fix="two tensors in turn",
+        fix="two tensors alternately",
         confidence="medium",
     )
     # It is one problem, and no two.

@@ -18,7 +18,7 @@ def test_400_of_1000_us(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["1 × memcpy HtoD pinned → device, 1.000 MB in 400.0 µs (2.5 GB/s)", "100"],
-        fix="copy the next",
+        fix="prefetch the next",
         severity="critical",
         confidence="high",
     )
@@ -32,7 +32,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         cost_ns=50_000,
         gain_ns=50_000,
         evidence=["50.00 µs"],
-        fix="copy the next",
+        fix="prefetch the next",
         severity="warning",
     )
 
@@ -63,7 +63,7 @@ def test_sizes_that_were_not_recorded(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["1 × memcpy HtoD pinned → device, 400.0 µs"],
-        fix="copy the next",
+        fix="prefetch the next",
     )
 
 
@@ -82,5 +82,5 @@ def test_nothing_hides_a_copy_before_the_first_kernel(tmp_path: Path) -> None:
         cost_ns=300_000,
         gain_ns=200_000,
         evidence=["3 × memcpy HtoD pinned → device"],
-        fix="copy the next",
+        fix="prefetch the next",
     )

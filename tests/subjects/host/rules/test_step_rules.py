@@ -72,7 +72,7 @@ def test_the_screens_whole_wait_for_a_cpu_is_named_beside_the_findings_part(tmp_
     rises = {m.THREAD_CPU: 5 * MS, m.THREAD_QUEUED: 4 * MS, m.THREAD_SLEEPS: 1}
     (found,) = answers(program(tmp_path, rises | {m.THREAD_PREEMPTIONS: 3}), "host-preempted")
     assert "no CPU for 30.0 % of its time" in found.summary
-    assert "for 10.0 % more it has no CPU when it wakes: for 40.0 % in all" in found.evidence
+    assert "for 10.0 % more it has no CPU when it wakes: 40.0 % in all" in found.evidence
 
 
 def test_a_wait_for_a_cpu_on_waking_ends_with_the_sleep_before_it(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_a_native_program_that_works_on_its_own_is_told_so(tmp_path: Path) -> No
     assert found.title == "The host works on its own between GPU calls"
     assert "in the program's own code, without a call to the GPU" in found.summary
     assert found.cost_ns == pytest.approx(44_010_000 - 2_900_000, rel=1e-3)
-    assert "where it only checks" in found.fix
+    assert "if it only checks" in found.fix
     assert "--cpu-stacks perf_event" in found.fix
 
 

@@ -52,7 +52,7 @@ def test_a_fill_before_the_products_is_named(tmp_path: Path) -> None:
     run = select_repeating(opened(tmp_path, [*events, *products(12_080)]))
     (found,) = answers(run, "start-up")
     assert any("in copies, the largest: fill, 2.400 GB in 12.00 ms" in e for e in found.evidence)
-    assert "fill only what is read before it is written" in found.fix
+    assert "clear only what is read before it is written" in found.fix
 
 
 def test_the_screen_says_what_its_figures_are_of(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_screen_says_what_its_figures_are_of(tmp_path: Path) -> None:
     assert answer.window[0]["window"] == f"the {PRODUCTS} steps that repeat"
     assert answer.breakdown[0]["compute_pct"] > 99
     assert [row["segment"] for row in answer.segments] == ["start-up", "repeating"]
-    assert "--window whole has all of it" in str(answer.segments_note)
+    assert "--window whole includes it" in str(answer.segments_note)
 
 
 def test_a_window_that_was_chosen_stays(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_two_of_20_blocks(tmp_path: Path) -> None:
         RULE,
         cost_ns=300_000,
         gain_ns=300_000,
-        evidence=["20 blocks of 256 threads on 108 multiprocessors", "between nothing and this"],
+        evidence=["20 blocks of 256 threads on 108 multiprocessors", "between zero and this"],
         fix="streams of their own",
         severity="critical",
         title="Kernels of few blocks one after another",

@@ -79,7 +79,7 @@ def test_passes_that_are_never_differentiated(tmp_path: Path, first: int) -> Non
         "forward-kept",
         cost_bytes=286_720,
         gain_bytes=286_720 - 16_384,
-        evidence=["two passes' results", "del of it after each pass saves 143.4 kB alone"],
+        evidence=["two passes' results", "del after each pass alone saves 143.4 kB"],
         fix="torch.inference_mode()",
     )
     (held,) = answers(run, "memory-at-peak")

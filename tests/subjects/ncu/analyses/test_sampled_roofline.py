@@ -267,6 +267,6 @@ def test_on_the_page(tmp_path: Path) -> None:
     """Beside the numbers stands that they are estimates, and why there is no picture."""
     note, table = roofline.data(View(saved(tmp_path, BUSY)))
     assert "nothing was counted" in note["text"]
-    assert "No sample tells the traffic of device memory" in note["text"]
+    assert "No sample shows the traffic of device memory" in note["text"]
     columns = {c["name"]: c["values"] for c in table["columns"]}
     assert columns["bound"] == ["compute"]

@@ -16,7 +16,7 @@ def test_the_context_is_most_of_it(tmp_path: Path) -> None:
         cost_ns=100 * MS,
         gain_ns=None,
         evidence=["cudaMalloc", "the GPU's work is 50.00 ms"],
-        fix="nothing in what repeats",
+        fix="nothing in the repeating part",
         severity="info",
         states_limit=True,
     )

@@ -23,7 +23,7 @@ TABLE = Table(
         text("hash", "Triton's hash of source, options and target"),
         number("pid", "process"),
         flag("cache_hit", "it was found in the cache, and not compiled"),
-        text("target", "backend and architecture, as cuda 90"),
+        text("target", "backend and architecture, such as cuda 90"),
         number("num_warps", "warps of a block"),
         number("num_stages", "stages of software pipelining"),
         number("num_ctas", "blocks of a cluster"),
@@ -34,7 +34,9 @@ TABLE = Table(
         text("caller_file", "file of the innermost frame that is neither Triton's nor PyTorch's"),
         number("caller_line", "its line"),
         text("caller", "its function"),
-        text("pytorch_frame", "torch.compile's frame, compilation and attempt, as 0/0 or 0/0_1"),
+        text(
+            "pytorch_frame", "torch.compile's frame, compilation and attempt, such as 0/0 or 0/0_1"
+        ),
         duration("duration_ns", "all stages together, of a cache hit the search in the cache"),
     ),
 )

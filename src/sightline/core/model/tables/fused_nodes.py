@@ -11,7 +11,7 @@ TABLE = Table(
         RECORDING,
         number("position", "its place in the kernel, from 0", required=True),
         text("node", "the node, after Inductor's passes over the graph"),
-        text("op", "the operator, as aten.mul"),
+        text("op", "the operator, such as aten.mul"),
         text("file", "file of the line of the program that it comes from"),
         number("line", "its line"),
         text("function", "its function"),

@@ -51,8 +51,8 @@ ANALYSIS = Analysis(
     needs=("counters",),
     params=(
         Param("units", 0, "how many tokens, requests or samples were made; 0: not known"),
-        Param("flop", "", "floating-point operations of all the work, as 1.2e18"),
-        Param("g_per_kwh", "", "grams of CO2 for each kWh of the grid, as 380"),
+        Param("flop", "", "floating-point operations of all the work, such as 1.2e18"),
+        Param("g_per_kwh", "", "grams of CO2 for each kWh of the grid, such as 380"),
     ),
     notes=(
         "Bounds of a sum are the sums of the bounds.",

@@ -37,7 +37,7 @@ ANALYSIS = Analysis(
         "start-up, tail: what happens once before the usual steps and after them (`segments`).",
         "step:N: the step whose name ends in N. Steps are marked or found (`iterations`), and last "
         "from the end of the work of the one before to the end of their own (`steps`). "
-        "A..B: durations after the device's first operation, as 10ms..25ms.",
+        "A..B: durations after the device's first operation, such as 10ms..25ms.",
     ),
 )
 
