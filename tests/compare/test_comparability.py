@@ -57,7 +57,9 @@ def test_both_profilers_of_one_program(tmp_path: Path) -> None:
     assert data["verdict"]["word"] == "no change"
     assert {p["delta_ns"] for p in data["pairs"] if p["part"] != "idle"} == {0}
     assert {p["grade"] for p in data["pairs"] if p["part"] != "idle"} <= {"exact", "spelling"}
-    assert any("different profilers" in c["text"] for c in data["checks"] if c["effect"] == "limits")
+    assert any(
+        "different profilers" in c["text"] for c in data["checks"] if c["effect"] == "limits"
+    )
 
 
 def test_more_ranks_block(tmp_path: Path) -> None:
