@@ -66,7 +66,7 @@ def test_a_run_is_asked_for_the_window_without_a_finding():
     (found,) = (f for f in run.findings() if f.rule == "dataloader-starved")
     assert data["window_ns"] - data["new_window_ns"] == data["saved_ns"] == found.gain_ns
     assert data["saved_pct"] == pytest.approx(found.gain_pct)
-    with pytest.raises(sightline.errors.RequestError, match="can be removed, alone"):
+    with pytest.raises(sightline.errors.RequestError, match="only be removed, and only by itself"):
         run.what_if(remove=["dataloader-starved", "memcpy:HtoD"])
 
 

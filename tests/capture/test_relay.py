@@ -315,7 +315,7 @@ def test_when_there_is_a_tree(fleet: Fleet) -> None:
     assert isinstance(choose_asker(many, 0, fleet.said.append), Direct)
     assert isinstance(choose_asker(many[:9], 3, fleet.said.append), Tree)
     for fan_out in (1, 65, -1):
-        with pytest.raises(RequestError, match="is not possible"):
+        with pytest.raises(RequestError, match="is not a valid value"):
             choose_asker(many, fan_out, fleet.said.append)
     plain = [Client(Address("n", None, "127.0.0.1", 9477, TOKEN))] * 501
     assert isinstance(choose_asker(plain, None, fleet.said.append), Direct)

@@ -99,7 +99,7 @@ def test_command_writes_a_side(tmp_path: Path) -> None:
     done = sightline("compare", target, path)
     assert done.code == 0
     assert "No measurable change: ±0.0 %" in done.out
-    assert "a side is a fingerprint" in done.out
+    assert "one side is a fingerprint" in done.out
     page = tmp_path / "diff.html"
     assert sightline("compare", target, path, "-o", page).code == 0
     assert page.stat().st_size > 10_000

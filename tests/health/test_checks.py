@@ -98,7 +98,7 @@ BROKEN = [
     ("gpu-lost", event("device-lost", "gone"), FAIL, "GPU 2", "gone"),
     ("xid", event("xid", "XID 79: GPU has"), FAIL, "GPU 2", "drain and reboot the node"),
     ("xid", event("xid", "XID 31: MMU"), WARN, "GPU 2", "restart the application"),
-    ("xid", event("xid", "XID 9999"), WARN, "GPU 2", "newer than this catalogue"),
+    ("xid", event("xid", "XID 9999"), WARN, "GPU 2", "newer than this catalog"),
     ("nvswitch", event("sxid-fatal", "SXID 20034: LTSSM", None), FAIL, "host", "SXID 20034"),
     ("nvswitch", event("sxid", "SXID 11001: ingress", None), WARN, "host", "SXID 11001"),
     ("nvswitch", event("fabric-error", "summary Unhealthy"), FAIL, "GPU 2", "Unhealthy"),

@@ -194,7 +194,7 @@ def choose_asker(
         return Direct()
     if not 2 <= fan_out <= MOST_NODES:
         why = f"a daemon can ask 2 to {MOST_NODES} nodes; 0 asks each node directly"
-        raise RequestError(f"--fan-out {fan_out} is not possible", why=why)
+        raise RequestError(f"--fan-out {fan_out} is not a valid value", why=why)
     if not all(client.address.context for client in clients):
         raise RequestError("daemons ask each other over TLS only", hint="--hosts HOSTS --ca FILE")
     return Tree(clients, fan_out, say)

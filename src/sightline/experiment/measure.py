@@ -58,7 +58,7 @@ def read_pattern(text: str) -> re.Pattern[str]:
         raise RequestError(f"--value {text} is not a regular expression", why=str(error)) from error
     if pattern.groups != 1:
         raise RequestError(
-            f"--value {text} is not possible",
+            f"--value {text} is not a valid value",
             why="one pair of brackets says where the number is",
             hint="As  --value 'step_ms=([0-9.]+)'",
         )

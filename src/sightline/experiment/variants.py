@@ -64,7 +64,7 @@ def read_settings(option: str, given: Sequence[str]) -> dict[str, list[str]]:
         listed = values.split(",")
         if not mark or not name or name in found or len(set(listed)) != len(listed):
             raise RequestError(
-                f"{option} {text} is not possible",
+                f"{option} {text} is not a valid value",
                 why="it must be NAME=A,B, each name and value once",
             )
         found[name] = listed

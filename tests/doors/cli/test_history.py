@@ -98,7 +98,7 @@ def test_add_and_list(tmp_path: Path) -> None:
         (["show", "step_ns", "--history", "/nowhere"], "there is no history yet"),
         (["add", "x", "--label", "commit"], "'commit' is not a label"),
         (["add", "x", "--time", "yesterday"], "'yesterday' is not a time"),
-        (["show", "step_ns", "--last", "0"], "--last 0 is not possible"),
+        (["show", "step_ns", "--last", "0"], "--last 0 is not a valid value"),
         (["bisect", "--good", "a", "--bad", "b"], "there is no program to run"),
     ],
 )

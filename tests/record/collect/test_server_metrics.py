@@ -101,7 +101,7 @@ def test_a_server_that_goes_and_comes_back() -> None:
         done = sightline("watch", "--server", url, "--interval", "0.1s", "--once")
     assert done.err.count("asking again") == 1
     assert "it answers again" in done.err
-    assert "it was restarted" in done.out
+    assert "the server was restarted" in done.out
 
 
 @pytest.mark.parametrize(

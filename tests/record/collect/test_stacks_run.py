@@ -101,7 +101,7 @@ def test_why_nothing_can_be_sampled_is_found_by_trying(monkeypatch):
 def test_options_that_cannot_be(option, tmp_path):
     done = sightline("run", *option, "-o", tmp_path / "r", "--", "true")
     assert done.code == 2
-    assert f"{option[0]} {option[1]} is not possible" in done.err
+    assert f"{option[0]} {option[1]} is not a valid value" in done.err
 
 
 @pytest.mark.timing

@@ -156,7 +156,9 @@ class Events:
 def check_rate(option: str, hz: int) -> None:
     """Raise RequestError where an option asks for a rate that is not taken."""
     if not 1 <= hz <= MOST_HZ:
-        raise RequestError(f"{option} {hz} is not possible", why=f"it is 1 to {MOST_HZ} a second")
+        raise RequestError(
+            f"{option} {hz} is not a valid value", why=f"it must be 1 to {MOST_HZ} a second"
+        )
 
 
 def explain_refusal(error: OSError) -> RequestError:

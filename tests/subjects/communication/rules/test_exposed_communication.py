@@ -133,8 +133,8 @@ def rank(compute: int, idle: int = 0) -> list[list[Event]]:
         ([rank(900)], 1_300, 100, "rank 0", "more compute runs there"),
         ([rank(900), rank(900)], 2_000, 100, "ranks 0 and 1", "more compute runs there"),
         # Or to compute and pause, which the rule leaves as they are.
-        ([rank(400, 500)], 1_300, 100, "rank 0", "it is the host there"),
-        ([rank(400, 500)] * 2, 2_000, 100, "ranks 0 and 1", "it is the host there"),
+        ([rank(400, 500)], 1_300, 100, "rank 0", "the host is slow there"),
+        ([rank(400, 500)] * 2, 2_000, 100, "ranks 0 and 1", "the host is slow there"),
     ],
 )
 def test_ranks_with_less_communication_are_the_late_ones(

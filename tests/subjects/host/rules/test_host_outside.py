@@ -53,9 +53,9 @@ def recorded(
     ("case", "place", "cost", "leads"),
     [
         ({"before": 10_000, "after": 0}, "before its first work", 10_000, True),
-        ({"before": 0, "after": 10_000}, "behind its last work", 10_000, True),
+        ({"before": 0, "after": 10_000}, "after its last work", 10_000, True),
         # What is freed at the end is no work on the GPU.
-        ({"before": 0, "after": 10_000, "free": True}, "behind its last work", 9_999, True),
+        ({"before": 0, "after": 10_000, "free": True}, "after its last work", 9_999, True),
         ({"before": 3_000, "after": 0}, "before its first work", 3_000, False),
         ({"before": 10_000, "after": 6_000}, "before its first work", 10_000, False),
     ],

@@ -121,7 +121,9 @@ def test_kernels_that_the_same_unit_binds_lead_together(tmp_path: Path) -> None:
     ]
     first = sightline.findings(opened(tmp_path, report(kernels)))[0]
     assert (first.rule, first.where["kernel"]) == (RULE, "a(int *)")
-    assert "so it is for 1 other kernel: 75.0 % of the profiled time together" in first.evidence
+    assert (
+        "the same holds for 1 other kernel: 75.0 % of the profiled time together" in first.evidence
+    )
 
 
 def test_as_many_loads_as_the_l1_takes_in(tmp_path: Path) -> None:
