@@ -24,7 +24,7 @@ def test_400_of_1000_us(tmp_path: Path) -> None:
         cost_ns=400_000,
         gain_ns=400_000,
         evidence=["1 × memcpy DtoH device → pinned, 1.000 MB in 400.0 µs (2.5 GB/s)", "100"],
-        fix="less and later",
+        fix="copy less to the host, and later",
         severity="critical",
         confidence="high",
     )
@@ -38,7 +38,7 @@ def test_under_5_percent_of_the_window(tmp_path: Path) -> None:
         cost_ns=50_000,
         gain_ns=50_000,
         evidence=["50.00 µs"],
-        fix="less and later",
+        fix="copy less to the host, and later",
         severity="warning",
     )
 

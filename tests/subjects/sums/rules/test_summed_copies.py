@@ -31,7 +31,7 @@ def test_pinned_and_asynchronous_has_no_bound(tmp_path: Path) -> None:
         "summed-copies",
         cost_ns=160 * MS,
         gain_ns=None,
-        evidence=["link's rate", "sums do not say"],
+        evidence=["link's rate", "sums do not show"],
         fix="copy less",
     )
     assert "pin " not in found.fix
