@@ -116,7 +116,9 @@ def _find_tried(run: Run) -> dict[str, str]:
         fills = any(_fills_sms(case) for each in shapes.values() for case in each)
         if len(shapes) > 1 and fills and max(times) <= ALIKE * min(times):
             sizes = sorted({prod(shape) for shape in shapes})
-            tried[name] = f"blocks of {format_count(sizes[0])} to {format_count(sizes[-1])} threads"
+            tried[name] = (
+                f"blocks of {format_count(sizes[0])} to {format_several(sizes[-1], 'thread')}"
+            )
     return tried
 
 
