@@ -27,7 +27,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="SQLite with tables such as compute_kernel_metric_value",
     suffixes=(".db",),
-    version=5,
+    version=6,
     source="https://rocm.docs.amd.com/projects/rocprofiler-compute",
 )
 

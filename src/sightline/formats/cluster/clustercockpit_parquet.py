@@ -59,7 +59,7 @@ IMPORTER = Importer(
     weak=(rb"\APAR1",),
     looks_like="a folder with cc-archive-DATE-NUMBER.parquet, or one of these files",
     suffixes=(_ENDING,),
-    version=2,
+    version=3,
     source="https://github.com/ClusterCockpit/cc-backend/tree/master/pkg/archive/parquet",
     find_folders=find_archives,
 )

@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a header such as timestamp,gpu,gfx_activity, or objects with gpu, usage, power",
     suffixes=(".csv", ".json", ".txt", ".log"),
-    version=4,
+    version=5,
     source="https://rocm.docs.amd.com/projects/amdsmi/en/latest/how-to/amdsmi-cli-tool.html",
 )
 

@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line | NVIDIA-SMI 580.159.04   Driver Version: 580.159.04",
     suffixes=(".txt", ".log", ".out"),
-    version=6,
+    version=7,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the line ==============NVSMI LOG==============",
     suffixes=(".txt", ".log", ".out"),
-    version=7,
+    version=8,
     source="https://docs.nvidia.com/deploy/nvidia-smi/",
 )
 

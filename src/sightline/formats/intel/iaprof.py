@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="tab-separated records 'string', 'interval', 'kernel', 'eustall'",
     suffixes=(".iaprof", ".iaprof.gz"),
-    version=3,
+    version=4,
     source="https://github.com/intel/iaprof",
 )
 

@@ -24,7 +24,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='lines such as Thread 1 Device 2 : "NAME" [ns] 3 (append) 4 (submit) …',
     suffixes=(".txt",),
-    version=4,
+    version=5,
     source="https://github.com/intel/pti-gpu/blob/master/tools/unitrace/README.md",
     covers=("unitrace_summary",),
 )

@@ -36,7 +36,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a table with the columns Function and CPU Time, or Computing Task: Total Time",
     suffixes=(".csv", ".tsv", ".txt"),
-    version=5,
+    version=6,
     source="https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/current/"
     "hotspots-report.html",
 )

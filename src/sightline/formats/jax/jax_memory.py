@@ -30,7 +30,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pprof profile with the values allocations and space",
     suffixes=(".prof", ".pb.gz", ".pb"),
-    version=2,
+    version=3,
     source="https://docs.jax.dev/en/latest/device_memory_profiling.html",
 )
 

@@ -34,7 +34,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="'Job summary' and 'Communicators', or JSON with 'communicators_count'",
     suffixes=(".txt", ".log", ".json"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html",
 )
 

@@ -42,7 +42,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="text with '# nThread 1 nGpus 8 minBytes' and '# size count type redop time algbw'",
     suffixes=(".log", ".out", ".txt"),
-    version=8,
+    version=9,
     source="https://github.com/NVIDIA/nccl-tests",
 )
 

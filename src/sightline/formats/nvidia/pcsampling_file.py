@@ -26,7 +26,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a version of 1, sizes, and CUPS at byte 44",
     suffixes=(".dat",),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/cupti/main/main.html#cupti-pc-sampling-api",
     proven="files that the libraries of CUDA 12.9, 13.0 and 13.5 wrote from test values; never "
     "seen: one that was recorded on a GPU",

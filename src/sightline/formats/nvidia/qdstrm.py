@@ -29,7 +29,7 @@ IMPORTER = Importer(
     looks_like="the ending .qdstrm; its content has no signature",
     suffixes=(".qdstrm",),
     owns=(".qdstrm",),
-    version=1,
+    version=2,
     source="https://docs.nvidia.com/nsight-systems/UserGuide/index.html",
 )
 PROGRAM = "QdstrmImporter"

@@ -33,7 +33,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-STACK",
     suffixes=(".stacks",),
-    version=3,
+    version=4,
     source="src/sightline/core/model/stack_file.py",
 )
 

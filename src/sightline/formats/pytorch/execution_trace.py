@@ -31,7 +31,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON that begins with "schema": "1.1.0-chakra.0.0.4"',
     suffixes=(".json", ".json.gz"),
-    version=4,
+    version=5,
     source="https://github.com/mlcommons/chakra/blob/main/USER_GUIDE.md",
 )
 

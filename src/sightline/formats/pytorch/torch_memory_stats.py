@@ -32,7 +32,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like='JSON with "allocated_bytes.all.peak"',
     suffixes=(".json", ".json.gz"),
-    version=2,
+    version=3,
     source="https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.memory_stats.html",
 )
 

@@ -18,7 +18,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="SQLite with tables such as rocpd_kernel_dispatch_…",
     suffixes=(".db", ".rocpd"),
-    version=5,
+    version=6,
     source="https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/"
     "using-rocpd-output-format.html",
 )

@@ -22,7 +22,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="CSV with Dispatch_ID, GPU_ID, Grid_Size, or a folder with pmc_perf.csv",
     suffixes=(".csv", ".csv.gz"),
-    version=4,
+    version=5,
     source="https://rocm.docs.amd.com/projects/rocprofiler-compute",
     anchors=("pmc_perf.csv", "sysinfo.csv"),
 )

@@ -18,7 +18,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a folder with traces.otf2 and traces.def, or both of another name",
     suffixes=(".otf2",),
-    version=5,
+    version=6,
     source="https://perftools.pages.jsc.fz-juelich.de/cicd/otf2/",
     anchors=("*.otf2", "*.def"),
 )

@@ -21,7 +21,7 @@ IMPORTER = Importer(
     looks_like="a protobuf whose first plane is named /host:… or /device:…",
     suffixes=(".xplane.pb", ".xplane.pb.gz"),
     supersedes=(".trace.json.gz",),
-    version=8,
+    version=9,
     source="https://github.com/openxla/xla/blob/main/third_party/tsl/tsl/profiler/protobuf/xplane.proto",
 )
 

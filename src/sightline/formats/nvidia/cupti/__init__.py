@@ -16,7 +16,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-CUPTI",
     suffixes=(".cupti",),
-    version=5,
+    version=6,
     source="docs/formats/cupti.md",
 )
 

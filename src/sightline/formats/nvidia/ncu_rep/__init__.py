@@ -16,7 +16,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="the bytes NVR and a zero at the start",
     suffixes=(".ncu-rep", ".ncu-rep.gz"),
-    version=10,
+    version=11,
     source="docs/formats/ncu.md",
 )
 

@@ -17,7 +17,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="SQLite with the tables StringTable and CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
     suffixes=(".nvprof", ".nvvp"),
-    version=4,
+    version=5,
     source="https://docs.nvidia.com/cuda/archive/12.4.1/profiler-users-guide/#export-import",
 )
 

@@ -17,7 +17,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a file that starts with SIGHTLINE-PROBE",
     suffixes=(".probe",),
-    version=3,
+    version=4,
     source="src/sightline/core/model/probe_file.py",
 )
 

@@ -35,7 +35,7 @@ IMPORTER = Importer(
     weak=(rb"^(?:\xef\xbb\xbf)?\s*(?:\[[\s,]*(?:[{\]]|\Z)|\{\s*(?:[\"}]|\Z))",),
     looks_like='JSON with "traceEvents", or a JSON list of events with "ph"',
     suffixes=(".json", ".json.gz"),
-    version=26,
+    version=27,
     source="https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU",
 )
 

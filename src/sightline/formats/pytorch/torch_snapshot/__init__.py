@@ -37,7 +37,7 @@ IMPORTER = Importer(
     weak=(),
     looks_like="a pickle with 'segments' and 'device_traces'",
     suffixes=(".pickle", ".pkl", ".pickle.gz", ".pkl.gz"),
-    version=6,
+    version=7,
     source="https://docs.pytorch.org/docs/stable/torch_cuda_memory.html",
 )
 

@@ -26,7 +26,7 @@ IMPORTER = Importer(
     looks_like="packets of protobuf; endings .pftrace and .perfetto-trace",
     suffixes=(".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz"),
     owns=(".pftrace", ".perfetto-trace"),
-    version=4,
+    version=5,
     source="https://perfetto.dev/docs/reference/trace-packet-proto",
 )
 
