@@ -300,7 +300,7 @@ def test_doctor_knows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("--period", "4"), "2^5"),
         (("--sampling", "often"), "continuous"),
-        (("--budget", "0"), "share"),
+        (("--budget", "0"), "percentage"),
     ],
 )
 def test_what_cannot_be_asked(words: tuple[str, str], why: str) -> None:

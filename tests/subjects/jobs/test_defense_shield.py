@@ -114,7 +114,7 @@ def test_what_is_not_recorded_is_not_judged(rules):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("multinode-gpu-fragmentation-1: {cluster: della}", "no single job says"),
+        ("multinode-gpu-fragmentation-1: {cluster: della}", "no single job shows"),
         ("low-gpu-efficiency-1: {eff_thres_pct: many}", "is a number"),
         ("low-gpu-efficiency-1: {partitions: ['gpu\\\" or True']}", "is not a name"),
     ],

@@ -73,4 +73,4 @@ def test_without_the_true_figure_nvidia_smis_counts_less(tmp_path):
     told = {**BOUND, "memory utilization": 88.0}
     del told["DRAM active"]
     (found,) = answers(open_history(tmp_path, (1200, told)), "memory-bound-use")
-    assert found.confidence == "low" and "as nvidia-smi has it" in found.summary
+    assert found.confidence == "low" and "as nvidia-smi shows it" in found.summary

@@ -79,7 +79,7 @@ def test_idle_cores_and_names_that_nobody_knows_are_not_hot(tmp_path: Path) -> N
     text = "swapper;intel_idle 900\nprog;[unknown] 60\nprog;main;sweep 40\n"
     (found,) = judge_folded(tmp_path, text)
     assert found.summary.startswith("Of 100 samples in which a thread ran, 40.0 % is in sweep")
-    assert "beside it no thread runs for 900 samples" in found.evidence
+    assert "at the same time no thread runs for 900 samples" in found.evidence
 
 
 def test_what_the_allocator_takes_is_told_with_its_remedy(tmp_path: Path) -> None:
