@@ -27,7 +27,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 import sightline  # noqa: E402
 from sightline.record.collect.server_load import Load, read_prompts, send_load  # noqa: E402
 from sightline.record.collect.server_log import ServerLog  # noqa: E402
-from sightline.subjects.serving.planning.prediction import Times, predict  # noqa: E402
+from sightline.subjects.serving.planning.prediction import (  # noqa: E402
+    Times,
+    list_asked,
+    measure_served,
+    predict,
+)
 from support import real_server as real  # noqa: E402
 
 REQUESTS = 64
@@ -151,8 +156,6 @@ def _record(
 
 
 def _measure(client: Path) -> Times:
-    from sightline.subjects.serving.planning.prediction import list_asked, measure_served
-
     return measure_served(list_asked(sightline.open(str(client)))[1])
 
 

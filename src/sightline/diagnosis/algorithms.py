@@ -7,7 +7,6 @@ often tells which one it is (timeline/own_kernels.tsv).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sightline.core.algebra.kernel_libraries import find_library
@@ -39,22 +38,6 @@ _BY_RADIX = (
     "keys of built-in types in the default order (thrust::less, thrust::greater) are sorted by "
     "radix, in fewer passes: leave out your own comparator, or call cub::DeviceRadixSort"
 )
-
-
-def name_algorithms(run: Run, found: Sequence[Finding]) -> list[Finding]:
-    """The findings, in order; the first of each own kernel that a finding is about says it."""
-    if not run.rows("profiled_kernels"):
-        return list(found)
-    vendor = read_world(run).vendor
-    seen: set[str] = set()
-    told = []
-    for finding in found:
-        kernel = str(finding.where.get("kernel"))
-        is_first = "estimate_pct" in finding.where and not finding.abstained and kernel not in seen
-        told.append(_add_algorithm(finding, kernel, vendor) if is_first else finding)
-        if is_first:
-            seen.add(kernel)
-    return told
 
 
 def advise_kernel(run: Run, name: str) -> str:
@@ -99,7 +82,8 @@ def choose_in_ncu(name: str) -> str:
     return f" -k regex:{own[0]}"
 
 
-def _add_algorithm(finding: Finding, kernel: str, vendor: str | None) -> Finding:
+def add_algorithm(finding: Finding, kernel: str, vendor: str | None) -> Finding:
+    """The finding about a profiled kernel, with what is faster than a first version of it."""
     is_library = find_library(kernel) is not None
     if is_library and re.search(_MERGES, kernel):
         return replace(finding, fix=f"{translate_for(vendor, _BY_RADIX)}; else {finding.fix}")

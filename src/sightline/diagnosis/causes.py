@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.algorithms import name_algorithms
 from sightline.diagnosis.diagnose import Diagnosis, ask_rules, diagnose_run, show_moments
+from sightline.diagnosis.kernel_advice import advise_kernels
 from sightline.diagnosis.next_recording import name_checks
 from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.ranking import rank_findings
-from sightline.diagnosis.versions import name_versions
 from sightline.opening.excerpt import open_excerpt
 from sightline.replay.gains import sum_windows
 from sightline.replay.unrecorded import measure_length, measure_step
@@ -102,7 +101,7 @@ def _ask_excerpts(run: Run, sample: Sample, own: Sequence[OwnRule], *, vendor: b
     once = mark_one_offs(run, all_of_it.found, all_of_it.rules)
     rules = {**all_of_it.rules, **parts[0][1].rules}
     ranked = rank_findings([*merged, *once], rules, window_ns=find_longest_window(run))
-    found = name_checks(run, name_versions(run, name_algorithms(run, ranked)))
+    found = name_checks(run, advise_kernels(run, ranked))
     return Causes(found, _describe(sample), _scale_recorder(run, sample, [d for _, d in parts]))
 
 

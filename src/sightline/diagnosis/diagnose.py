@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sightline.core import registry
 from sightline.core.model.declare import Finding, Rule
 from sightline.core.model.run import Run
-from sightline.diagnosis.algorithms import name_algorithms
 from sightline.diagnosis.api_names import drop_versions
 from sightline.diagnosis.build import abstain
 from sightline.diagnosis.check_figures import add_figures
+from sightline.diagnosis.kernel_advice import advise_kernels
 from sightline.diagnosis.next_recording import name_checks
 from sightline.diagnosis.one_offs import mark_one_offs
 from sightline.diagnosis.price import price_findings
 from sightline.diagnosis.ranking import rank_findings
 from sightline.diagnosis.symptoms import absorb_symptoms
 from sightline.diagnosis.vendor_words import translate_findings
-from sightline.diagnosis.versions import name_versions
 from sightline.diagnosis.without_recorder import show_recorded
 from sightline.errors import MissingDataError
 from sightline.replay.graph import list_nodes
@@ -72,9 +71,7 @@ def diagnose_run(run: Run, own: Sequence[OwnRule] = (), *, vendor: bool = False)
     once = mark_one_offs(run, asked.found, rules)
     window_ns = find_longest_window(run) or _sum_profiled(run) or measure_sums(run)
     ranked = add_figures(whole, rank_findings(once, rules, window_ns=window_ns))
-    return name_checks(
-        asked.recorded, name_versions(run, name_algorithms(run, show_moments(asked, ranked)))
-    )
+    return name_checks(asked.recorded, advise_kernels(run, show_moments(asked, ranked)))
 
 
 def ask_rules(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import mean
 
@@ -23,23 +23,7 @@ _VERSION = re.compile(r"^(.*[^\W\d_].*?)_?[vV]?(\d{1,3})$")
 TIMES = 1.5  # ours: launches of one kernel under locked clocks differ by a few per cent
 
 
-def name_versions(run: Run, found: Sequence[Finding]) -> list[Finding]:
-    """The findings, in order; the first of each kernel that has a faster version says it."""
-    if not run.rows("profiled_kernels"):
-        return list(found)
-    times = _measure_launches(run)
-    seen: set[str] = set()
-    told = []
-    for finding in found:
-        kernel = str(finding.where.get("kernel"))
-        is_first = "estimate_pct" in finding.where and not finding.abstained and kernel not in seen
-        told.append(_add_version(finding, _get_base(kernel), times) if is_first else finding)
-        if is_first:
-            seen.add(kernel)
-    return told
-
-
-def _measure_launches(run: Run) -> dict[str, float]:
+def measure_launches(run: Run) -> dict[str, float]:
     """The mean time of a launch by function, ns, of kernels that the program's author wrote."""
     every: defaultdict[str, list[int]] = defaultdict(list)
     kernels = run.table("profiled_kernels").select("name", "duration_ns").drop_nulls()
@@ -53,7 +37,12 @@ def _get_base(name: str) -> str:
     return parse_function(name).base
 
 
-def _add_version(finding: Finding, base: str, times: Mapping[str, float]) -> Finding:
+def add_version(finding: Finding, kernel: str, times: Mapping[str, float]) -> Finding:
+    """The finding about a profiled kernel, with a version of it that takes far less.
+
+    `times` is what `measure_launches` says.
+    """
+    base = _get_base(kernel)
     stem, own = _VERSION.match(base), times.get(base)
     if stem is None or own is None or not finding.fix:
         return finding

@@ -131,7 +131,8 @@ def _take_values(frame: pl.DataFrame, columns: tuple[Column, ...]) -> pl.DataFra
     full = set(frame.columns).difference(find_null_columns(frame))
     kept = [c for c in columns if c.name in full or c.required]
     is_declared = {c.name for c in columns}.issuperset(frame.columns)
-    if is_declared and all(c.name in full and frame.schema[c.name] == c.dtype for c in kept):
+    schema = frame.schema  # made anew whenever it is asked for
+    if is_declared and all(c.name in full and schema[c.name] == c.dtype for c in kept):
         return pl.DataFrame([frame.get_column(c.name) for c in kept])
     return conform_columns(frame, columns, {c.name for c in kept})
 

@@ -106,14 +106,8 @@ def read_database(
     meta = _open(folder / "meta.db", b"meta")
     contexts = list(_list_contexts(meta, odd))
     profile = _open(folder / "profile.db", b"prof")
-    _check_sums(profile, _list_metrics(meta), odd)
+    _check_sums(profile, _list_metrics(meta), contexts, odd)
     _check_metrics(meta, odd)
-    # Contexts without a value, of their own or below, are left out by hpcprof.
-    counted = {number for number, _ in _read_values(profile)[1]}
-    callers = {one.parent for one in contexts}
-    odd["contexts without a value"] += sum(
-        one.number not in counted and one.number not in callers for one in contexts
-    )
     # They are numbered in a row, but for those that were left out.
     most = _MOST_LEFT_OUT * (len(contexts) + 1)
     odd["contexts with ids out of range"] += sum(one.number > most for one in contexts)
@@ -267,10 +261,13 @@ def _read_values(profile: _Data) -> tuple[list[tuple[int, float]], _Places]:
     return pairs, list(struct.iter_unpack("<IQ", data[indices : indices + 12 * contexts]))
 
 
-def _check_sums(profile: _Data, metrics: set[int], odd: Counter[str]) -> None:
+def _check_sums(
+    profile: _Data, metrics: set[int], contexts: list[_Context], odd: Counter[str]
+) -> None:
     """Count what FORMATS.md rules out: metrics that meta.db does not have, another order.
 
-    Contexts that meta.db does not have are no damage: databases of hpcprof have some.
+    Contexts that meta.db does not have are no damage: databases of hpcprof have some. Those without
+    a value, of their own or below, hpcprof leaves out.
     """
     pairs, places = _read_values(profile)
     numbers = [number for number, _ in places]
@@ -280,6 +277,8 @@ def _check_sums(profile: _Data, metrics: set[int], odd: Counter[str]) -> None:
     odd["values of no context"] += bool(starts) and starts[0] != 0
     odd["metrics that meta.db does not have"] += sum(n not in metrics for n, _ in pairs)
     odd["values that are none"] += sum(not 0 < value < _MOST for _, value in pairs)
+    has_more = {*numbers, *(one.parent for one in contexts)}
+    odd["contexts without a value"] += sum(one.number not in has_more for one in contexts)
 
 
 def _check_metrics(meta: _Data, odd: Counter[str]) -> None:

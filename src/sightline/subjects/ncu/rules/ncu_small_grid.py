@@ -31,8 +31,8 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from math import prod
 from statistics import median
 
@@ -92,9 +92,9 @@ def _hit(case: Case) -> Hit | None:
     return Hit(case, idle_pct, None, evidence, relieves_limit=True)
 
 
-def _advise(hit: Hit, tried: Mapping[str, str]) -> str:
+def _advise(hit: Hit, find_tried: Callable[[], Mapping[str, str]]) -> str:
     facts = hit.case.facts
-    if (shapes := tried.get(facts.row["name"] or "")) is not None:
+    if (shapes := find_tried().get(facts.row["name"] or "")) is not None:
         return (
             f"more threads, not other blocks ({shapes} took as long): a warp or a block for what "
             "one thread does now, its loop split among them"
@@ -133,7 +133,7 @@ def check(run: Run) -> Iterator[Finding]:
         _hit,
         metrics=_METRICS,
         record=_SECTION,
-        fix=partial(_advise, tried=_find_tried(run)),
+        fix=partial(_advise, find_tried=cache(partial(_find_tried, run))),
         verify="sightline stats launch_shape AFTER: idle_sms_pct is 0",
         needs_sm_count=True,
         is_callers=True,
